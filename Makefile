@@ -1,0 +1,56 @@
+# Everything a contributor runs. Each target first brings .venv up to date, and nothing outside this
+# folder is changed.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.setup-stamp
+BENCH_STAMP := .venv/.bench-stamp
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pip's default cache is in the home folder.
+export PIP_CACHE_DIR := $(CURDIR)/.venv/.pip-cache
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup start test check fix bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the package and its tools
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "Setting up .venv (a minute or so the first time) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet -c constraints.txt -e '.[postgres,dev]'
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	@echo "Installing the peers that the benchmarks compare with ..."
+	@$(BIN)/pip install --quiet -c constraints.txt -e '.[postgres,dev,bench]'
+	@touch $@
+
+start: $(STAMP) ## Take the tour: no key and no server needed
+	@$(BIN)/recollect tour
+
+test: $(STAMP) ## Run all tests on SQLite and PostgreSQL (PYTEST_ARGS="-k name" for some)
+	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+check: $(STAMP) ## Check format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+
+fix: $(STAMP) ## Repair lint where possible, format, and show what is left
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/ruff check .
+
+bench: $(BENCH_STAMP) ## Run every benchmark
+	@$(BIN)/recollect bench all
+
+clean: ## Remove .venv, caches and build results
+	rm -rf .venv .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Measuring speed and quality, one command each."""

@@ -1,0 +1,127 @@
+"""Checks of what callers pass in, made before anything is written.
+
+Both engines get the same rules, the stricter of the two where they differ: PostgreSQL
+takes no NUL, and neither can encode a lone surrogate, so no text may hold one.
+Every refusal is an `InvalidArgumentError` that names the argument.
+"""
+
+import json
+import math
+from datetime import datetime
+from typing import cast
+
+from recollect.errors import InvalidArgumentError
+
+MAX_ID_BYTES = 512
+"""The longest id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
+
+MAX_TEXT_BYTES = 32 * 1024 * 1024
+"""The longest text or JSON value that is stored as one piece, in bytes of UTF-8."""
+
+MAX_JSON_DEPTH = 64
+"""How deep the lists and dicts of a JSON value may be nested."""
+
+MAX_INT = 2**63 - 1
+"""The largest integer that a database column holds."""
+
+
+def check_text(value: object, argument: str, *, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Return the value if it is text that both engines can keep unchanged."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(argument, f"must be text, not {type(value).__name__}")
+    if "\0" in value:
+        raise InvalidArgumentError(argument, "must not contain the NUL character (U+0000)")
+    if value.isascii():
+        size = len(value)
+    else:
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            problem = f"contains a lone surrogate at position {error.start}, which is not valid text"
+            raise InvalidArgumentError(argument, problem) from None
+    if size > max_bytes:
+        raise InvalidArgumentError(argument, f"is {size:,} bytes long; at most {max_bytes:,} are allowed")
+    return value
+
+
+def check_id(value: object, argument: str) -> str:
+    """Return the value if it can name a user, a thread, a message or the like."""
+    text = check_text(value, argument, max_bytes=MAX_ID_BYTES)
+    if not text:
+        raise InvalidArgumentError(argument, "must not be empty")
+    return text
+
+
+def check_tenant(value: object, argument: str = "tenant_id") -> int | None:
+    """Return the value if it is a tenant: a positive int, or None for system data."""
+    if value is None:
+        return None
+    return check_int(value, argument, minimum=1)
+
+
+def check_int(value: object, argument: str, *, minimum: int = 0, maximum: int = MAX_INT) -> int:
+    """Return the value if it is an int (not a bool) within the bounds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgumentError(argument, f"must be an int, not {type(value).__name__}")
+    if value < minimum:
+        raise InvalidArgumentError(argument, f"must be {minimum} or more, not {value}")
+    if value > maximum:
+        raise InvalidArgumentError(argument, f"must be {maximum} or less, not {value}")
+    return value
+
+
+def check_time(value: object, argument: str) -> datetime:
+    """Return the value if it is a datetime that knows its time zone."""
+    if not isinstance(value, datetime):
+        raise InvalidArgumentError(argument, f"must be a datetime, not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidArgumentError(argument, "must have a time zone, e.g. datetime.now(UTC)")
+    return value
+
+
+def check_json_object(value: object, argument: str) -> dict[str, object]:
+    """Return the value if it is a dict that JSON can hold without loss."""
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(argument, f"must be a dict, not {type(value).__name__}")
+    check_json(cast("object", value), argument)
+    return cast("dict[str, object]", value)
+
+
+def check_json(value: object, argument: str) -> None:
+    """Refuse a value that JSON cannot hold without loss; a tuple counts as a list."""
+    _check_json(value, argument, depth=0)
+
+
+def json_text(value: object, argument: str) -> str:
+    """Encode a checked JSON value as compact text."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:  # an int with more digits than Python converts
+        raise InvalidArgumentError(argument, f"cannot be written as JSON: {error}") from None
+    return check_text(text, argument)
+
+
+def _check_json(value: object, place: str, *, depth: int) -> None:
+    if value is None or isinstance(value, bool | int):
+        return
+    if depth > MAX_JSON_DEPTH:
+        raise InvalidArgumentError(place, f"is nested deeper than {MAX_JSON_DEPTH} levels")
+    if isinstance(value, str):
+        check_text(value, place)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidArgumentError(place, f"{value} is not JSON; use None")
+    elif isinstance(value, dict):
+        for key, item in cast("dict[object, object]", value).items():
+            _check_json(item, f"{place}.{_checked_key(key, place)}", depth=depth + 1)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("list[object]", value)):
+            _check_json(item, f"{place}[{index}]", depth=depth + 1)
+    else:
+        raise InvalidArgumentError(place, f"{type(value).__name__} is not JSON")
+
+
+def _checked_key(key: object, place: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidArgumentError(place, f"keys must be text, not {type(key).__name__}")
+    return check_text(key, f"a key of {place}")

@@ -1,0 +1,1 @@
+"""The `recollect` command, one file for each of its commands."""

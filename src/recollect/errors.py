@@ -1,0 +1,124 @@
+"""Every error that recollect raises, in one tree.
+
+    RecollectError
+    ├── InvalidArgumentError           (also a ValueError)
+    │   └── InvalidRoleError
+    ├── MemoryNotFoundError            (also a LookupError)
+    ├── ConflictError
+    └── StorageError
+        ├── StorageUnavailableError
+        ├── StorageReadOnlyError
+        ├── StorageFullError
+        ├── StorageCorruptError
+        ├── StorageBusyError
+        ├── NewerDatabaseError
+        ├── StoreMisuseError
+        └── EraseIncompleteError
+
+The class docstring is the default message, and `code` is the stable name that
+machines may match on. A driver's exception never leaves the package: it stays
+reachable as `__cause__`. Nothing here is called `MemoryError`, because that name
+is Python's own; catch `RecollectError` where document C says `MemoryError`.
+"""
+
+from typing import ClassVar
+
+_LONGEST_NAME = 200  # a place inside a hostile JSON value can be a name of megabytes
+
+
+class RecollectError(Exception):
+    """Something in recollect went wrong."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str | None = None) -> None:
+        """Use the class docstring's first line where no message is given."""
+        super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
+
+
+class InvalidArgumentError(RecollectError, ValueError):
+    """An argument has a value that cannot be accepted; nothing was written."""
+
+    code = "invalid_argument"
+
+    def __init__(self, argument: str, problem: str) -> None:
+        """Name the argument and say what is wrong with it."""
+        self.argument = argument if len(argument) <= _LONGEST_NAME else argument[:_LONGEST_NAME] + "..."
+        self.problem = problem
+        super().__init__(f"{self.argument}: {problem}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """Keep both parts when the error crosses a process border."""
+        return type(self), (self.argument, self.problem)
+
+
+class InvalidRoleError(InvalidArgumentError):
+    """The role is not one that is allowed here."""
+
+    code = "invalid_role"
+
+
+class MemoryNotFoundError(RecollectError, LookupError):
+    """What was to be changed or deleted is not there."""
+
+    code = "not_found"
+
+
+class ConflictError(RecollectError):
+    """The write contradicts what is already stored; nothing was written."""
+
+    code = "conflict"
+
+
+class StorageError(RecollectError):
+    """The database could not do what was asked; nothing was half-written."""
+
+    code = "storage"
+
+
+class StorageUnavailableError(StorageError):
+    """The database cannot be reached or opened."""
+
+    code = "storage_unavailable"
+
+
+class StorageReadOnlyError(StorageError):
+    """The database can be read but not written."""
+
+    code = "storage_read_only"
+
+
+class StorageFullError(StorageError):
+    """There is no space left for the database."""
+
+    code = "storage_full"
+
+
+class StorageCorruptError(StorageError):
+    """The file is not a recollect database, or it is damaged."""
+
+    code = "storage_corrupt"
+
+
+class StorageBusyError(StorageError):
+    """Others kept the database busy for longer than the waiting time."""
+
+    code = "storage_busy"
+
+
+class NewerDatabaseError(StorageError):
+    """The database was written by a newer recollect than this one."""
+
+    code = "newer_database"
+
+
+class StoreMisuseError(StorageError):
+    """The store was used closed, from another event loop, or in a forked process."""
+
+    code = "store_misuse"
+
+
+class EraseIncompleteError(StorageError):
+    """Rows of the user were still there after erasing; the erasure was rolled back."""
+
+    code = "erase_incomplete"

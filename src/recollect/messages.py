@@ -1,0 +1,287 @@
+"""What a conversation is made of: messages and their parts.
+
+A `Message` is a value: it never changes, so that one processor can hold it while another
+makes the next version of it (`message.replace(...)`). Plain text, by far the most common
+content, is kept as a `str`; anything richer is a tuple of parts. Both read the same way,
+through `parts` and `text`. Parts are checked when a message takes them in.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+
+from recollect.checks import check_id, check_json, check_json_object, check_text, check_time
+from recollect.errors import InvalidArgumentError, InvalidRoleError
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+"""Who speaks in a message."""
+
+Origin: TypeAlias = Literal["input", "response", "memory", "system"]
+"""Where a message came from; `memory` marks what was brought in for one run only."""
+
+ROLES: tuple[str, ...] = get_args(Role)
+"""All roles, in the order of their declaration."""
+
+ORIGINS: tuple[str, ...] = get_args(Origin)
+"""All origins, in the order of their declaration."""
+
+_ORIGIN_OF_ROLE: dict[str, Origin] = {
+    "user": "input",
+    "assistant": "response",
+    "tool": "response",
+    "system": "system",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text that was said."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The model's wish to run a tool; `id` ties it to its result."""
+
+    type: ClassVar[str] = "tool_call"
+    id: str
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave back for the call `call_id`: any JSON value."""
+
+    type: ClassVar[str] = "tool_result"
+    call_id: str
+    name: str
+    content: object = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """What the model thought on the way; `signature` is the provider's proof of it."""
+
+    type: ClassVar[str] = "reasoning"
+    text: str
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file by address (`url`) or by content (`data`, base64)."""
+
+    type: ClassVar[str] = "file"
+    media_type: str
+    url: str | None = None
+    data: str | None = None
+    name: str | None = None
+
+
+Part: TypeAlias = TextPart | ToolCall | ToolResult | ReasoningPart | FilePart
+"""One piece of a message's content."""
+
+_PART_TYPES: dict[str, Callable[..., Part]] = {
+    kind.type: kind for kind in (TextPart, ToolCall, ToolResult, ReasoningPart, FilePart)
+}
+
+
+def new_message_id() -> str:
+    """Make an id that no other message has."""
+    return secrets.token_hex(12)
+
+
+def now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Message:
+    """One entry of a conversation.
+
+    `thread_id`, `position` (the order number within the thread), `number` (an integer id
+    that is never used again) and `run_id` are None until the message is stored; they do not
+    count when two messages are compared.
+    """
+
+    id: str
+    role: Role
+    body: str | tuple[Part, ...]
+    metadata: Mapping[str, object]
+    created_at: datetime
+    origin: Origin
+    thread_id: str | None = field(compare=False)
+    position: int | None = field(compare=False)
+    number: int | None = field(compare=False)
+    run_id: str | None = field(compare=False)
+
+    def __init__(
+        self,
+        role: Role,
+        content: str | Iterable[Part] = "",
+        *,
+        id: str | None = None,  # noqa: A002 - the field's own name reads best at the call
+        metadata: Mapping[str, object] | None = None,
+        created_at: datetime | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        """Check everything that is given and make up the rest."""
+        if role not in ROLES:
+            raise InvalidRoleError("role", f"must be one of {', '.join(ROLES)}, not {role!r:.60}")
+        if origin is not None and origin not in ORIGINS:
+            raise InvalidArgumentError("origin", f"must be one of {', '.join(ORIGINS)}, not {origin!r:.60}")
+        self._fill(
+            id=new_message_id() if id is None else check_id(id, "id"),
+            role=role,
+            body=_checked_body(content),
+            metadata={} if metadata is None else dict(check_json_object(metadata, "metadata")),
+            created_at=now() if created_at is None else check_time(created_at, "created_at"),
+            origin=origin or _ORIGIN_OF_ROLE[role],
+            thread_id=None,
+            position=None,
+            number=None,
+            run_id=None,
+        )
+
+    def _fill(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The content as parts; plain text is one `TextPart`, no text is none."""
+        if isinstance(self.body, str):
+            return (TextPart(self.body),) if self.body else ()
+        return self.body
+
+    @property
+    def text(self) -> str:
+        """All text of the message, the text parts joined by line breaks."""
+        if isinstance(self.body, str):
+            return self.body
+        return "\n".join(part.text for part in self.body if isinstance(part, TextPart))
+
+    @property
+    def content(self) -> str:
+        """The same as `text`."""
+        return self.text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls in the message."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The tool results in the message."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether a person would see it as part of the talk: user or assistant, with text."""
+        return self.role in ("user", "assistant") and self.text != ""
+
+    def replace(self, **changes: Any) -> "Message":  # noqa: ANN401 - each is checked by the constructor
+        """Return a message that differs in what is named: content, role, metadata and so on."""
+        given = {
+            "role": self.role,
+            "content": self.body,
+            "id": self.id,
+            "metadata": self.metadata,
+            "created_at": self.created_at,
+            "origin": self.origin,
+        }
+        if unknown := changes.keys() - given.keys():
+            raise InvalidArgumentError(min(unknown), "is not something a message can replace")
+        return Message(**cast("dict[str, Any]", given | changes))
+
+    def __hash__(self) -> int:
+        """Equal messages have equal ids."""
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        """Show who said what, cut short."""
+        text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
+        extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
+        return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
+
+
+def part_to_dict(part: Part) -> dict[str, object]:
+    """Return the part as a JSON object that `part_from_dict` reads back."""
+    values: dict[str, object] = {item.name: getattr(part, item.name) for item in fields(part)}
+    return {"type": part.type, **{name: value for name, value in values.items() if value is not None}}
+
+
+def part_from_dict(value: Mapping[str, object]) -> Part:
+    """Read a part from the JSON object that `part_to_dict` made."""
+    values = dict(value)
+    kind = values.pop("type", None)
+    make = _PART_TYPES.get(kind) if isinstance(kind, str) else None
+    if make is None:
+        raise InvalidArgumentError(
+            "parts", f"{kind!r:.60} is not a kind of part; use {', '.join(_PART_TYPES)}"
+        )
+    try:
+        return make(**values)
+    except TypeError as error:
+        raise InvalidArgumentError("parts", f"a {kind} part has wrong fields: {error}") from None
+
+
+def _checked_body(content: object) -> str | tuple[Part, ...]:
+    if isinstance(content, str):
+        return check_text(content, "content")
+    if not isinstance(content, Iterable):
+        raise InvalidArgumentError("content", f"must be text or parts, not {type(content).__name__}")
+    parts = tuple(_checked_part(part) for part in cast("Iterable[object]", content))
+    # One text part says no more than the text itself, so that equal content compares equal.
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text:
+        return parts[0].text
+    return parts or ""
+
+
+def _checked_part(part: object) -> Part:
+    match part:
+        case TextPart(text):
+            check_text(text, "content")
+        case ToolCall(id=call_id, name=name, arguments=arguments):
+            check_id(call_id, "tool call id")
+            check_id(name, "tool name")
+            check_json_object(arguments, "tool arguments")
+        case ToolResult(call_id=call_id, name=name, content=content):
+            check_id(call_id, "tool call id")
+            check_id(name, "tool name")
+            check_json(content, "tool result")
+            _check_flag(part.is_error, "is_error")
+        case ReasoningPart(text, signature):
+            check_text(text, "reasoning")
+            _check_optional_text(signature, "signature")
+        case FilePart():
+            _check_file(part)
+        case _:
+            raise InvalidArgumentError("content", f"{type(part).__name__} is not a part of a message")
+    return part
+
+
+def _check_file(part: FilePart) -> None:
+    check_id(part.media_type, "media_type")
+    for name in ("url", "data", "name"):
+        _check_optional_text(getattr(part, name), f"file {name}")
+    if (part.url is None) == (part.data is None):
+        raise InvalidArgumentError("content", "a file has either a url or data")
+
+
+def _check_optional_text(value: object, argument: str) -> None:
+    if value is not None:
+        check_text(value, argument)
+
+
+def _check_flag(value: object, argument: str) -> None:
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(argument, f"must be True or False, not {type(value).__name__}")

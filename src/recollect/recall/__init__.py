@@ -1,0 +1,1 @@
+"""Recall: finding the stored memories that bear on what is being said now."""

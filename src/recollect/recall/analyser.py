@@ -1,0 +1,231 @@
+"""Turn text into search terms, the same way when a memory is stored and when it is sought.
+
+Text is normalised (NFKC, case folded) and cut into words. English Snowball stems words of Latin letters;
+scripts written without spaces between words, and Korean, become character bigrams. Storage keeps a 32-bit
+hash of each term with its count; ranking by them is left to others. This runs for every stored message, so
+ASCII text takes a short cut past the Unicode tables, and a word already seen is one dictionary lookup.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import string
+import struct
+import threading
+import unicodedata
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["ANALYSER_VERSION", "Terms", "analyse", "term_hash", "terms_of"]
+
+ANALYSER_VERSION = 1
+"""Raise this whenever the same text may give other terms, so that stored rows can be found and rebuilt."""
+
+_MAX_WORD = 64
+_MAX_CACHED_WORDS = 50_000
+_MAX_COUNT = 255
+
+# One table lowers A-Z, keeps letters, digits and apostrophes, and makes a space of everything else.
+_KEPT = string.ascii_letters + string.digits + "'"
+_ASCII_FOLD = bytes(ord(chr(code).lower() if chr(code) in _KEPT else " ") for code in range(256))
+
+# An apostrophe without a letter or digit on both sides is a quotation mark, not part of a word. It comes
+# first in the pattern so that the search jumps from apostrophe to apostrophe.
+_STRAY_APOSTROPHE = re.compile(r"'(?:(?!\w)|(?<!\w'))")
+
+# Quotation marks, dashes, arrows, emoji: common in English text, and only ever between words. Clearing them
+# first lets most such text take the ASCII short cut; it changes no term.
+_PLAIN_BREAK = re.compile(
+    r"[\u00a0\u2010-\u2018\u201a-\u201f\u2022\u2026\u2190-\u21ff\u2600-\u2775\U0001f300-\U0001faff]"
+)
+
+# The English endings written after an apostrophe; without this "we'll" would become the term "well".
+_CLITIC = re.compile(r"'(?:[sdm]|ll|re|ve)\Z")
+
+_LATIN_WORD = re.compile(
+    r"[a-z'\u00df-\u00f6\u00f8-\u02af\u0300-\u036f\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff\uab30-\uab64]+"
+)
+
+# Unicode's default-ignorable characters (soft hyphen, joiners, variation selectors, direction marks ...):
+# invisible inside a word, so they must not tear it. ZERO WIDTH SPACE is left out, for it does part words.
+_IGNORABLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+
+# Letters and marks of the scripts cut into bigrams. Their digits and punctuation are left to the word rule.
+_BIGRAM_SCRIPTS = (
+    r"\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
+    r"\u0e81-\u0ebd\u0ec0-\u0ece\u0edc-\u0edf"  # Lao
+    r"\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
+    r"\u1780-\u17d3\u17d7\u17dc\u17dd"  # Khmer
+    r"\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
+    r"\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
+    r"\U0001aff0-\U0001b16f"  # kana, rare
+    r"\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
+    r"\U00020000-\U0003ffff"  # Han, rare
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of one text: sorted unique hashes as little-endian uint32, and one byte of count for each."""
+
+    hashes: bytes
+    counts: bytes
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str, /) -> str:  # noqa: N802 - the name PyStemmer gives it
+        ...
+
+
+class _StemmerModule(Protocol):
+    def Stemmer(self, algorithm: str, max_cache_size: int, /) -> _Stemmer:  # noqa: N802 - PyStemmer's name
+        ...
+
+
+class _Local(threading.local):
+    stemmer: _Stemmer | None = None
+
+
+class _Patterns(NamedTuple):
+    ignorable: re.Pattern[str]
+    long_marks: re.Pattern[str]
+    bigram_run: re.Pattern[str]
+    word: re.Pattern[str]
+
+
+class _HashCache(dict[str, int]):
+    """Word to the hash of its term, worked out on first sight and emptied when full."""
+
+    def __missing__(self, word: str) -> int:
+        value = term_hash(_term(word))
+        # Only short words are kept, so that a bound on their number is a bound on memory too.
+        if len(word) <= _MAX_WORD:
+            if len(self) >= _MAX_CACHED_WORDS:
+                self.clear()
+            self[word] = value
+        return value
+
+
+_local = _Local()
+_hashes = _HashCache()
+
+
+def analyse(text: str) -> Terms:
+    """Return the terms of a text as hashes and counts, ready to be stored or looked up."""
+    # Counting what is already sorted leaves the counter in order, ready to be packed as it stands.
+    counts = Counter(sorted(map(_hashes.__getitem__, _words(text))))
+    return Terms(struct.pack(f"<{len(counts)}I", *counts), _saturated(counts.values()))
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of a text as text, in order and with repeats, to explain a match or to test one."""
+    return [_term(word) for word in _words(text)]
+
+
+def term_hash(term: str) -> int:
+    """Return the 32-bit hash of a term, the same in every process, on every platform, in every version."""
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
+
+
+def _saturated(counts: Collection[int]) -> bytes:
+    try:
+        return bytes(counts)
+    except ValueError:  # a count above one byte: rare enough that looking for it beforehand would cost more
+        return bytes(min(count, _MAX_COUNT) for count in counts)
+
+
+def _words(text: str) -> list[str]:
+    """Cut a text into folded words and bigrams, each of which is exactly one term."""
+    if not text.isascii():
+        # U+FE0F follows many an emoji and would be ignored later on anyway.
+        text = _PLAIN_BREAK.sub(" ", text.replace("\u2019", "'").replace("\ufe0f", ""))
+        if not text.isascii():
+            return _unicode_words(_fold(text))
+    folded = text.encode("ascii").translate(_ASCII_FOLD).decode("ascii")
+    if "'" in folded:
+        folded = _STRAY_APOSTROPHE.sub(" ", folded)
+    return folded.split()
+
+
+def _fold(text: str) -> str:
+    patterns = _patterns()
+    text = patterns.ignorable.sub("", text)
+    # Half-width kana voicing signs count as letters but normalise to marks; made marks here, the next rule
+    # sees them. Normalising sorts a run of marks in quadratic time, so no long one may reach it.
+    text = text.replace("\uff9e", "\u3099").replace("\uff9f", "\u309a")
+    text = patterns.long_marks.sub(" ", text)
+    text = unicodedata.normalize("NFKC", text).casefold()
+    # Folding can undo composition ("ΐ" comes apart), hence once more; it costs little when nothing changed.
+    text = unicodedata.normalize("NFKC", text)
+    return text.replace("\u2019", "'").replace("\u02bc", "'").replace("_", " ")
+
+
+def _unicode_words(text: str) -> list[str]:
+    patterns = _patterns()
+    words: list[str] = []
+    # A split on one capturing group gives the text between runs at even places and the runs at odd ones.
+    parts = cast("list[str]", patterns.bigram_run.split(text))
+    for place, part in enumerate(parts):
+        words += _bigrams(part) if place % 2 else patterns.word.findall(part)
+    return words
+
+
+def _bigrams(run: str) -> Iterable[str]:
+    return map(add, run, run[1:]) if len(run) > 1 else (run,)
+
+
+def _term(word: str) -> str:
+    word = _CLITIC.sub("", word[:_MAX_WORD])
+    if _LATIN_WORD.fullmatch(word):
+        word = _stem(word)
+    return word.replace("'", "")
+
+
+def _stem(word: str) -> str:
+    # A stemmer is not thread-safe. Each thread has its own, not a lock: one held across a fork stays shut.
+    stemmer = _local.stemmer
+    if stemmer is None:
+        stemmer = _local.stemmer = _new_stemmer()
+    return stemmer.stemWord(word)
+
+
+def _new_stemmer() -> _Stemmer:
+    # PyStemmer has no type stubs, and is loaded on first use to keep the import of this module cheap.
+    module = cast("_StemmerModule", cast("object", importlib.import_module("Stemmer")))
+    return module.Stemmer("english", 0)  # 0: no cache of its own, ours stands before it
+
+
+@cache
+def _patterns() -> _Patterns:
+    """Compile what only text beyond ASCII needs; reading the mark table takes some milliseconds, once."""
+    marks = _mark_class()
+    # The look-ahead spares every word's end a walk through the long list of marks.
+    letters = rf"\w++(?:(?![\x00-\x7f])[{marks}]++\w*+)*+"
+    return _Patterns(
+        ignorable=re.compile(f"[{_IGNORABLE}]+"),
+        # 30 marks is the bound of Unicode's stream-safe format (UAX 15); words never come near it. Symbols
+        # match too, which does no harm: they part words as the space does.
+        long_marks=re.compile(r"[^\w\x00-\x7f]{31,}+"),
+        bigram_run=re.compile(f"([{_BIGRAM_SCRIPTS}]+)"),
+        word=re.compile(f"{letters}(?:'{letters})*+"),
+    )
+
+
+def _mark_class() -> str:
+    # Python's \w leaves out combining marks, without which Indic words fall apart. Enclosing marks (Me) are
+    # left out here as well: they turn a digit into a keycap. All marks above U+1F000 are ignorable.
+    marks = [code for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]
+    runs = [list(run) for _, run in groupby(enumerate(marks), lambda pair: pair[1] - pair[0])]
+    return "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)

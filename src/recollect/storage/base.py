@@ -1,0 +1,22 @@
+"""The store: everything recollect keeps, behind one class.
+
+Each part of the contract is a class of its own in the file that is named after it; `Store` is
+their sum. Every method takes the scope it works on, keyword-only and required.
+"""
+
+from recollect.storage.erase import Erasure
+from recollect.storage.history import History
+from recollect.storage.search_rows import SearchRows
+from recollect.storage.threads import Threads
+from recollect.storage.transfer import Transfer
+from recollect.storage.turns import Turns
+from recollect.storage.user_memory import UserMemories
+from recollect.storage.user_state import UserStates
+from recollect.storage.users import UserEpochs
+
+
+class Store(Turns, History, Threads, SearchRows, UserMemories, UserStates, UserEpochs, Transfer, Erasure):
+    """History, user memory and user state of the users of many tenants, on one database.
+
+    Made by `open_store`; belongs to the event loop and process that opened it.
+    """

@@ -1,0 +1,72 @@
+"""What every part of the store stands on: the engine, the clock, and whose store it is.
+
+A store belongs to the event loop and the process that opened it. Used from elsewhere it would
+corrupt a file or hang, so each call checks both first.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import datetime
+from typing import Self, TypeVar
+
+from recollect.errors import StoreMisuseError
+from recollect.messages import now
+from recollect.scope import Scope
+from recollect.storage.engine import Engine, Work
+
+T = TypeVar("T")
+
+
+class StoreCore:
+    """Runs transactions on an engine for the parts of the store."""
+
+    def __init__(self, engine: Engine, *, clock: Callable[[], datetime] = now) -> None:
+        """Take over an opened engine, in the event loop that will use it."""
+        self._engine = engine
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
+        self._closed = False
+
+    @property
+    def engine_name(self) -> str:
+        """Which database the store is on: `sqlite` or `postgresql`."""
+        return self._engine.name
+
+    async def close(self) -> None:
+        """Finish what is under way and close; closing twice is no error."""
+        if self._closed:
+            return
+        self._check_owner()
+        self._closed = True
+        await self._engine.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the store."""
+        await self.close()
+
+    async def _read(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
+        self._check_owner()
+        return await self._engine.read(work, tenant=scope.tenant_key, heavy=heavy)
+
+    async def _write(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
+        self._check_owner()
+        return await self._engine.write(work, tenant=scope.tenant_key, heavy=heavy)
+
+    def _check_owner(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreMisuseError(
+                "this store was opened before the process forked; open a store of your own in the child"
+            )
+        if self._closed:
+            raise StoreMisuseError("this store is closed")
+        if asyncio.get_running_loop() is not self._loop:
+            raise StoreMisuseError(
+                "this store was opened in another event loop; open one store for each loop, "
+                "or use the sync functions, which have a loop of their own"
+            )

@@ -1,0 +1,245 @@
+"""Reading and removing messages. No reading parts a tool call from its results: see `units`."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from recollect.checks import MAX_INT, check_id, check_int, check_tenant
+from recollect.errors import InvalidArgumentError, MemoryNotFoundError
+from recollect.messages import Message
+from recollect.scope import Scope, tenant_of_key
+from recollect.storage.core import StoreCore
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
+from recollect.storage.users import raise_epoch
+
+_MOST_IDS = 1000
+_QUICK_ROWS = 500  # more than this is read off the event loop
+_POSITION, _UNIT = 8, 11  # places in the fragment `message_columns`
+
+
+class History(StoreCore):
+    """The messages of threads, and what a user said over all of them."""
+
+    async def last_messages(self, limit: int | None, *, scope: Scope) -> list[Message]:
+        """Return the newest messages of a thread, oldest first; None is all of them.
+
+        More than `limit` come back where the oldest would else be parted from its tool call.
+        """
+        work = partial(_last, thread_keys(scope), _checked_limit(limit))
+        return await self._read(work, scope, heavy=_is_heavy(limit))
+
+    async def messages_before(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
+        """Return the messages that end right before a message, oldest first."""
+        keys = thread_keys(scope)
+        check_id(message_id, "message_id")
+        work = partial(_before, keys, message_id, _checked_limit(limit))
+        return await self._read(work, scope, heavy=_is_heavy(limit))
+
+    async def messages_after(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
+        """Return the messages that begin right after a message, oldest first."""
+        keys = thread_keys(scope)
+        check_id(message_id, "message_id")
+        work = partial(_after, keys, message_id, _checked_limit(limit))
+        return await self._read(work, scope, heavy=_is_heavy(limit))
+
+    async def page_of_messages(self, *, limit: int, offset: int = 0, scope: Scope) -> list[Message]:
+        """Return a page of a thread, oldest first.
+
+        Pages of one limit meet without gap or overlap. A unit is on the page where it begins,
+        so a page can hold a few messages more or less than `limit`.
+        """
+        check_int(limit, "limit", minimum=1)
+        check_int(offset, "offset")
+        work = partial(_page, thread_keys(scope), limit, offset)
+        return await self._read(work, scope, heavy=_is_heavy(limit))
+
+    async def messages_by_id(
+        self, ids: Sequence[str], *, with_previous: int = 0, with_next: int = 0, scope: Scope
+    ) -> list[Message]:
+        """Return messages by id with the ones around them, in the order in which they were stored.
+
+        Ids that are not there are left out. `thread_id=None` looks in all threads of the app.
+        """
+        _check_ids(ids)
+        check_int(with_previous, "with_previous", maximum=_MOST_IDS)
+        check_int(with_next, "with_next", maximum=_MOST_IDS)
+        work = partial(_around, scope, ids, with_previous, with_next)
+        return await self._read(work, scope, heavy=_is_heavy(len(ids) * (1 + with_previous + with_next)))
+
+    async def user_history(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Message]:
+        """Return what user and assistant said in all threads, apps and projects, newest first."""
+        check_int(offset, "offset")
+        params = user_keys(scope) | {"limit": _checked_limit(limit), "offset": offset}
+        return await self._read(partial(_talk, params), scope, heavy=_is_heavy(limit))
+
+    async def count_user_history(self, *, scope: Scope) -> int:
+        """Count what `user_history` would return in full."""
+        rows = await self._read(partial(query, "count_talk", user_keys(scope), last=True), scope)
+        return cast("int", rows[0][0])
+
+    async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
+        """Remove messages and whatever must not be parted from them; return how many are gone.
+
+        Ids that are not there are passed over. `thread_id=None` looks in all threads of the app.
+        """
+        _check_ids(ids)
+        work = partial(_delete, scope, ids, to_micros(self._clock()))
+        return await self._write(work, scope)
+
+    async def delete_message_number(self, number: int, *, tenant_id: int | None) -> bool:
+        """Remove a message by its integer id, whoever's it is within the tenant; say if it was there.
+
+        This is the one look-up that names no user. It is indexed, but on a database that is
+        spread over machines it asks them all.
+        """
+        check_int(number, "number")
+        tenant = Scope(check_tenant(tenant_id), "-")
+        work = partial(_delete_number, tenant.tenant_key, number, to_micros(self._clock()))
+        return await self._write(work, tenant)
+
+    async def clear_history(self, *, scope: Scope) -> int:
+        """Remove all threads and messages of a user, in all apps; return what was counted as history."""
+        return await self._write(partial(_clear, user_keys(scope)), scope, heavy=True)
+
+
+def _last(keys: Params, limit: int | None) -> Transaction[list[Message]]:
+    return (yield from _up_to(keys, MAX_INT, limit))
+
+
+def _before(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
+    _, unit = yield from _place_of(keys, message_id)
+    return (yield from _up_to(keys, unit, limit))
+
+
+def _after(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
+    position, unit = yield from _place_of(keys, message_id)
+    mates = yield from query("messages_of_unit", {**keys, "after": position, "unit": unit})
+    after = mates[-1][_POSITION] if mates else position
+    rows = yield from query("messages_from", {**keys, "after": after, "limit": limit})
+    return _decoded((yield from _with_whole_end(keys, rows)))
+
+
+def _up_to(keys: Params, before: int, limit: int | None) -> Transaction[list[Message]]:
+    rows = yield from query("messages_up_to", {**keys, "before": before, "limit": limit})
+    rows.reverse()
+    return _decoded((yield from _with_whole_start(keys, rows)))
+
+
+def _page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:
+    rows = yield from query("page_of_messages", {**keys, "limit": limit, "offset": offset})
+    if rows:
+        start = rows[0][_POSITION]
+        rows = [row for row in rows if row[_UNIT] >= start]
+    return _decoded((yield from _with_whole_end(keys, rows)))
+
+
+def _around(scope: Scope, ids: Sequence[str], previous: int, following: int) -> Transaction[list[Message]]:
+    found = yield from query("find_messages", app_keys(scope) | {"ids": json.dumps(list(ids))})
+    windows: dict[int, Message] = {}
+    for _, thread_id, position, _, _ in found:
+        if scope.thread_id in (None, thread_id):
+            keys = thread_keys(scope.with_thread(thread_id))
+            rows = yield from _window(keys, position, previous, following)
+            windows |= {row[_POSITION + 1]: decode_message(row) for row in rows}
+    return [windows[number] for number in sorted(windows)]
+
+
+def _window(keys: Params, position: int, previous: int, following: int) -> Transaction[list[Row]]:
+    earlier, later = yield Step(
+        (
+            Statement("messages_up_to", {**keys, "before": position + 1, "limit": previous + 1}),
+            Statement("messages_from", {**keys, "after": position, "limit": following}),
+        )
+    )
+    rows = yield from _with_whole_start(keys, earlier[::-1] + later)
+    return (yield from _with_whole_end(keys, rows))
+
+
+def _with_whole_start(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
+    if not rows or rows[0][_UNIT] >= rows[0][_POSITION]:
+        return rows
+    bounds = {"low": rows[0][_UNIT], "high": rows[0][_POSITION]}
+    return (yield from query("messages_between", {**keys, **bounds})) + rows
+
+
+def _with_whole_end(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
+    if not rows:
+        return rows
+    end = {"after": rows[-1][_POSITION], "unit": rows[-1][_UNIT]}
+    return rows + (yield from query("messages_of_unit", {**keys, **end}))
+
+
+def _talk(params: Params) -> Transaction[list[Message]]:
+    return _decoded((yield from query("talk_newest_first", params, last=True)))
+
+
+def _place_of(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
+    rows = yield from query("find_messages", {**keys, "ids": json.dumps([message_id])})
+    for _, thread_id, position, _, unit in rows:
+        if thread_id == keys["thread_id"]:
+            return position, unit
+    raise MemoryNotFoundError(f"thread {keys['thread_id']!r} has no message {message_id!r}")
+
+
+def _delete(scope: Scope, ids: Sequence[str], time: int) -> Transaction[int]:
+    keys = app_keys(scope)
+    _, found = yield Step(
+        (Statement("lock_user", keys), Statement("find_messages", keys | {"ids": json.dumps(list(ids))}))
+    )
+    places = {(row[1], row[4]) for row in found if scope.thread_id in (None, row[1])}
+    units = [{**keys, "thread_id": thread_id, "unit": unit} for thread_id, unit in sorted(places)]
+    if not units:
+        return 0
+    numbers = yield Step([Statement("unit_numbers", unit) for unit in units])
+    gone = [{**keys, "number": number} for rows in numbers for (number,) in rows]
+    threads = [
+        {**keys, "thread_id": name, "updated_at": time} for name in sorted({name for name, _ in places})
+    ]
+    yield Step(
+        [
+            Statement("delete_unit", units),
+            Statement("delete_search_row", gone),
+            Statement("recount_thread", threads),
+        ]
+    )
+    yield from raise_epoch(keys)
+    return len(gone)
+
+
+def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]:
+    rows = yield from query("find_number", {"tenant_id": tenant_key, "number": number})
+    if not rows:
+        return False
+    user_id, app_id, project_id, thread_id, message_id = rows[0]
+    scope = Scope(tenant_of_key(tenant_key), user_id, thread_id, app_id, project_id)
+    return (yield from _delete(scope, [message_id], time)) > 0
+
+
+def _clear(keys: Params) -> Transaction[int]:
+    _, counted = yield Step((Statement("lock_user", keys), Statement("count_talk", keys)))
+    yield Step([Statement(f"delete_{kind}", keys) for kind in ("search_rows", "messages", "threads")])
+    yield from raise_epoch(keys)
+    return cast("int", counted[0][0])
+
+
+def _decoded(rows: list[Row]) -> list[Message]:
+    return [decode_message(row) for row in rows]
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    return None if limit is None else check_int(limit, "limit")
+
+
+def _is_heavy(rows: int | None) -> bool:
+    return rows is None or rows > _QUICK_ROWS
+
+
+def _check_ids(ids: Sequence[str]) -> None:
+    if isinstance(ids, str):
+        raise InvalidArgumentError("ids", "must be a list of ids, not one text")
+    if len(ids) > _MOST_IDS:
+        raise InvalidArgumentError("ids", f"holds {len(ids)} ids; at most {_MOST_IDS} are allowed")
+    for message_id in ids:
+        check_id(message_id, "ids")

@@ -1,0 +1,251 @@
+"""The lines of an export: written from rows, and checked when they are read."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from recollect.checks import check_id, check_int, check_json_object, check_text, check_time, json_text
+from recollect.errors import InvalidArgumentError
+from recollect.messages import Message, Origin, Role, part_from_dict
+from recollect.storage.engine import Row
+from recollect.storage.rows import encode_metadata, from_micros, to_micros
+from recollect.storage.turns import Entry
+
+FORMAT = 1
+"""The version of the export format; a reader refuses any other."""
+
+
+@dataclass(slots=True)
+class ParcelMessage:
+    """A message of an export, and where it stood."""
+
+    message: Message
+    position: int
+    run_id: str | None
+    number: int = 0
+
+
+@dataclass(slots=True)
+class ParcelThread:
+    """A thread of an export with its messages in order."""
+
+    keys: dict[str, object]
+    values: dict[str, object]
+    messages: list[ParcelMessage] = field(default_factory=list[ParcelMessage])
+
+    def columns(self, entries: list[Entry]) -> dict[str, object]:
+        """Return the columns of the thread's row once these messages are in it."""
+        last = entries[-1].columns["created_at"] if entries else None
+        return self.values | {"last_message_at": last, "message_count": len(entries)}
+
+
+@dataclass(slots=True)
+class Parcel:
+    """All that an export says, checked and ready to be written."""
+
+    threads: list[ParcelThread] = field(default_factory=list[ParcelThread])
+    messages: list[ParcelMessage] = field(default_factory=list[ParcelMessage])
+    memory: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+    state: dict[str, object] | None = None
+
+
+def thread_line(row: Row) -> str:
+    """Write a thread from the columns of the fragment `thread_columns`."""
+    thread_id, _, _, app_id, project_id, title, metadata, created, updated, _, _, next_position = row
+    return _line(
+        kind="thread",
+        app_id=app_id,
+        project_id=project_id,
+        id=thread_id,
+        title=title,
+        metadata=_loaded(metadata),
+        created_at=_time(created),
+        updated_at=_time(updated),
+        next_position=next_position,
+    )
+
+
+def message_line(row: Row) -> str:
+    """Write a message from its app, its project and the columns of the fragment `message_columns`."""
+    app_id, project_id, message_id, role, origin, text, parts, metadata, created, thread_id, *rest = row
+    position, _number, run_id, _unit = rest
+    return _line(
+        kind="message",
+        app_id=app_id,
+        project_id=project_id,
+        thread_id=thread_id,
+        position=position,
+        id=message_id,
+        role=role,
+        origin=origin,
+        content=text if parts is None else json.loads(parts),
+        metadata=_loaded(metadata),
+        created_at=_time(created),
+        run_id=run_id,
+    )
+
+
+def memory_line(row: Row) -> str:
+    """Write a memory value."""
+    key, _, value, updated = row
+    return _line(kind="memory", key=key, value=json.loads(value), updated_at=_time(updated))
+
+
+def state_line(row: Row) -> str:
+    """Write a state."""
+    mode, updated = row
+    return _line(kind="state", mode=mode, updated_at=_time(updated))
+
+
+def read_parcel(lines: Iterable[str]) -> Parcel:
+    """Read an export; an `InvalidArgumentError` names the line that is wrong."""
+    records = [_record(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    _check_frame(records)
+    parcel = Parcel()
+    threads: dict[tuple[str, str, str], ParcelThread] = {}
+    for number, record in records[1:-1]:
+        try:
+            _READERS[cast("str", record["kind"])](record, parcel, threads)
+        except InvalidArgumentError as error:
+            raise _wrong(number, str(error)) from None
+        except KeyError as error:
+            raise _wrong(number, f"{error.args[0]!r} is missing or unknown") from None
+    return parcel
+
+
+def _check_frame(records: list[tuple[int, dict[str, Any]]]) -> None:
+    if not records or records[0][1].get("kind") != "export":
+        raise InvalidArgumentError("lines", "this is no export of recollect: the first line does not say so")
+    if records[0][1].get("format") != FORMAT:
+        raise InvalidArgumentError("lines", f"only export format {FORMAT} can be read by this version")
+    if records[-1][1] != {"kind": "end", "lines": len(records) - 2}:
+        raise InvalidArgumentError(
+            "lines", "the export is not whole: its last line is missing or counts otherwise"
+        )
+
+
+def _read_thread(
+    record: dict[str, Any], parcel: Parcel, threads: dict[tuple[str, str, str], ParcelThread]
+) -> None:
+    thread = ParcelThread(
+        keys=_thread_keys(record, record["id"]),
+        values={
+            "title": check_text(record["title"], "title"),
+            "metadata": encode_metadata(check_json_object(record["metadata"], "metadata")),
+            "created_at": _micros(record, "created_at"),
+            "updated_at": _micros(record, "updated_at"),
+            "next_position": check_int(record["next_position"], "next_position", minimum=1),
+        },
+    )
+    if threads.setdefault(_name(thread.keys), thread) is not thread:
+        raise InvalidArgumentError("id", "this thread is there twice")
+    parcel.threads.append(thread)
+
+
+def _read_message(
+    record: dict[str, Any], parcel: Parcel, threads: dict[tuple[str, str, str], ParcelThread]
+) -> None:
+    thread = threads.get(_name(_thread_keys(record, record["thread_id"])))
+    if thread is None:
+        raise InvalidArgumentError("thread_id", "the export has no such thread before this line")
+    position = check_int(record["position"], "position", minimum=1)
+    previous = thread.messages[-1].position if thread.messages else 0
+    if not previous < position < cast("int", thread.values["next_position"]):
+        raise InvalidArgumentError("position", "is not in the order of its thread")
+    run_id = record["run_id"]
+    item = ParcelMessage(_message(record), position, None if run_id is None else check_id(run_id, "run_id"))
+    thread.messages.append(item)
+    parcel.messages.append(item)
+
+
+def _message(record: dict[str, Any]) -> Message:
+    content = record["content"]
+    return Message(
+        cast("Role", record["role"]),
+        content if isinstance(content, str) else [part_from_dict(part) for part in _objects(content)],
+        id=check_id(record["id"], "id"),
+        metadata=record["metadata"],
+        created_at=_parsed_time(record, "created_at"),
+        origin=cast("Origin", record["origin"]),
+    )
+
+
+def _read_memory(record: dict[str, Any], parcel: Parcel, _: object) -> None:
+    entry: dict[str, object] = {
+        "key": check_id(record["key"], "key"),
+        "value": json_text(check_json_object(record["value"], "value"), "value"),
+        "updated_at": _micros(record, "updated_at"),
+    }
+    parcel.memory.append(entry)
+
+
+def _read_state(record: dict[str, Any], parcel: Parcel, _: object) -> None:
+    parcel.state = {"mode": check_id(record["mode"], "mode"), "updated_at": _micros(record, "updated_at")}
+
+
+_READERS: dict[str, Callable[[dict[str, Any], Parcel, dict[tuple[str, str, str], ParcelThread]], None]] = {
+    "thread": _read_thread,
+    "message": _read_message,
+    "memory": _read_memory,
+    "state": _read_state,
+}
+
+
+def _record(number: int, line: str) -> tuple[int, dict[str, Any]]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(number, f"is not JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise _wrong(number, "is not a JSON object")
+    return number, cast("dict[str, Any]", record)
+
+
+def _wrong(number: int, problem: str) -> InvalidArgumentError:
+    return InvalidArgumentError("lines", f"line {number}: {problem}")
+
+
+def _objects(content: object) -> list[Mapping[str, object]]:
+    if not isinstance(content, list):
+        raise InvalidArgumentError("content", "must be text or a list of parts")
+    for part in cast("list[object]", content):
+        if not isinstance(part, dict):
+            raise InvalidArgumentError("content", "each part must be an object")
+    return cast("list[Mapping[str, object]]", content)
+
+
+def _thread_keys(record: dict[str, Any], thread_id: object) -> dict[str, object]:
+    return {
+        "app_id": check_id(record["app_id"], "app_id"),
+        "project_id": check_id(record["project_id"], "project_id"),
+        "thread_id": check_id(thread_id, "thread_id"),
+    }
+
+
+def _name(keys: dict[str, object]) -> tuple[str, str, str]:
+    return cast("tuple[str, str, str]", (keys["app_id"], keys["project_id"], keys["thread_id"]))
+
+
+def _micros(record: dict[str, Any], name: str) -> int:
+    return to_micros(_parsed_time(record, name))
+
+
+def _parsed_time(record: dict[str, Any], name: str) -> datetime:
+    try:
+        return check_time(datetime.fromisoformat(record[name]), name)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(name, f"is not an ISO 8601 time with a time zone ({error})") from None
+
+
+def _time(micros: int) -> str:
+    return from_micros(micros).isoformat()
+
+
+def _loaded(metadata: str | None) -> object:
+    return {} if metadata is None else json.loads(metadata)
+
+
+def _line(**values: object) -> str:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,85 @@
+"""PostgreSQL connections: where they lead, how the schema is brought up to date, and the pool."""
+
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import conninfo
+from psycopg_pool import AsyncConnectionPool
+
+from recollect.errors import InvalidArgumentError
+from recollect.messages import now
+from recollect.storage.migrate import pending
+from recollect.storage.postgres.faults import translate
+from recollect.storage.rows import to_micros
+from recollect.storage.sql import Migration, load_migrations, load_statements
+
+CONNECT_SECONDS = 10
+"""How long a connection may take to be made, and a caller may wait for a free one."""
+
+_MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes agree
+
+Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
+"""A connection whose rows are tuples."""
+
+Pool: TypeAlias = AsyncConnectionPool[Connection]
+"""The connections of one store."""
+
+
+def place_of(url: str) -> str:
+    """Return where an address leads, without its secrets."""
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its message would quote the address, password and all
+        raise InvalidArgumentError("url", "is not a PostgreSQL address that libpq understands") from None
+    return f"postgresql {parts.get('host') or 'on this machine'}/{parts.get('dbname') or ''}"
+
+
+async def prepare(url: str, *, up_to: int | None = None) -> None:
+    """Bring the schema up to date, or up to a version; without anything to do no privilege is needed."""
+    place = place_of(url)
+    try:
+        async with await psycopg.AsyncConnection.connect(
+            url, autocommit=True, connect_timeout=CONNECT_SECONDS
+        ) as connection:
+            if await _pending(connection, up_to):
+                await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
+                await _apply(connection, up_to)
+    except psycopg.Error as error:
+        raise translate(error, place) from error
+
+
+async def open_pool(url: str, size: int) -> Pool:
+    """Open a pool that grows up to a size."""
+    pool: Pool = AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        open=False,
+        timeout=CONNECT_SECONDS,
+        kwargs={"autocommit": True, "connect_timeout": CONNECT_SECONDS},
+        connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
+    )
+    await pool.open()
+    return pool
+
+
+async def _pending(connection: Connection, up_to: int | None) -> list[Migration]:
+    cursor = await connection.execute("SELECT to_regclass('recollect.migrations') IS NOT NULL")
+    applied: list[tuple[Any, ...]] = []
+    if (await cursor.fetchall())[0][0]:
+        cursor = await connection.execute(load_statements("postgres")["applied_migrations"])
+        applied = await cursor.fetchall()
+    todo = pending(load_migrations("postgres"), [(number, name) for number, name in applied])
+    return [migration for migration in todo if up_to is None or migration.number <= up_to]
+
+
+async def _apply(connection: Connection, up_to: int | None) -> None:
+    """Apply what is pending once the lock is held; the lock goes with the connection."""
+    statements = load_statements("postgres")
+    for migration in await _pending(connection, up_to):
+        async with connection.transaction():
+            await connection.execute("CREATE SCHEMA IF NOT EXISTS recollect")
+            await connection.execute(statements["create_migrations"])
+            await connection.execute(migration.sql)
+            record = {"number": migration.number, "name": migration.name, "applied_at": to_micros(now())}
+            await connection.execute(statements["record_migration"], record)

@@ -1,0 +1,53 @@
+"""From psycopg's exceptions to recollect's: each says what to do next.
+
+Only the server's primary message is passed on; its details can quote the data of a row.
+"""
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from recollect.errors import (
+    StorageBusyError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageReadOnlyError,
+    StorageUnavailableError,
+    StoreMisuseError,
+)
+
+_KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
+    (
+        PoolTimeout,
+        StorageUnavailableError,
+        "no connection became free in time: the server is down or overloaded",
+    ),
+    (PoolClosed, StoreMisuseError, "the store is closed"),
+    (pg.DiskFull, StorageFullError, "the server has no space left"),
+    (pg.ReadOnlySqlTransaction, StorageReadOnlyError, "the server is read-only, perhaps a standby"),
+    (
+        pg.InsufficientPrivilege,
+        StorageReadOnlyError,
+        "the role lacks a privilege; see docs/storage.md for the grants",
+    ),
+    (pg.LockNotAvailable, StorageBusyError, "another transaction holds a lock; try again"),
+    (pg.QueryCanceled, StorageBusyError, "the server cancelled the statement; try again"),
+    (pg.DataCorrupted, StorageCorruptError, "the server reports damaged data; restore from a backup"),
+    (pg.IndexCorrupted, StorageCorruptError, "the server reports a damaged index; reindex it"),
+    (psycopg.OperationalError, StorageUnavailableError, "the server cannot be reached"),
+)
+
+
+def translate(error: Exception, place: str) -> StorageError:
+    """Return recollect's error for one of psycopg's."""
+    for kind, ours, advice in _KNOWN:
+        if isinstance(error, kind):
+            return ours(f"{place}: {advice} ({_primary(error)})")
+    return StorageError(f"{place}: {_primary(error)}")
+
+
+def _primary(error: Exception) -> str:
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return error.diag.message_primary
+    return str(error).strip()

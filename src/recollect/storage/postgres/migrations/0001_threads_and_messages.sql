@@ -1,0 +1,80 @@
+-- Users, their threads and their messages. Every table is keyed by the user first, so that the
+-- database can be spread over machines by user_id. tenant_id 0 stands for the tenant None.
+-- Times are microseconds since 1970 in UTC. Text compares by its bytes, as it does in SQLite.
+
+-- The source of integer ids and epochs, which are never used again.
+CREATE SEQUENCE recollect.numbers AS bigint;
+
+-- The epoch of a user changes whenever something that was stored is changed or removed.
+CREATE TABLE recollect.users (
+    user_id text COLLATE "C" NOT NULL,
+    tenant_id bigint NOT NULL,
+    epoch bigint NOT NULL,
+    PRIMARY KEY (user_id, tenant_id)
+);
+
+CREATE TABLE recollect.threads (
+    user_id text COLLATE "C" NOT NULL,
+    tenant_id bigint NOT NULL,
+    app_id text COLLATE "C" NOT NULL,
+    project_id text COLLATE "C" NOT NULL,
+    thread_id text COLLATE "C" NOT NULL,
+    title text NOT NULL,
+    metadata json,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    last_message_at bigint,
+    message_count bigint NOT NULL,
+    next_position bigint NOT NULL,
+    PRIMARY KEY (user_id, tenant_id, app_id, project_id, thread_id)
+);
+
+-- text is all there is to most messages; parts holds the rest as JSON where there is more.
+-- json, not jsonb: it gives back exactly what was written, numbers and the order of keys included.
+-- unit is the position of the first message that must stay with this one: a tool call and its results.
+CREATE TABLE recollect.messages (
+    user_id text COLLATE "C" NOT NULL,
+    tenant_id bigint NOT NULL,
+    app_id text COLLATE "C" NOT NULL,
+    project_id text COLLATE "C" NOT NULL,
+    thread_id text COLLATE "C" NOT NULL,
+    position bigint NOT NULL,
+    number bigint NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C",
+    role text COLLATE "C" NOT NULL,
+    origin text COLLATE "C" NOT NULL,
+    text text NOT NULL,
+    parts json,
+    metadata json,
+    created_at bigint NOT NULL,
+    visible boolean NOT NULL,
+    unit bigint NOT NULL,
+    PRIMARY KEY (user_id, tenant_id, app_id, project_id, thread_id, position)
+);
+
+CREATE UNIQUE INDEX messages_by_id
+    ON recollect.messages (user_id, tenant_id, app_id, project_id, message_id);
+
+-- The talk of a user over all threads.
+CREATE INDEX messages_by_user ON recollect.messages (user_id, tenant_id, number) WHERE visible;
+
+-- Deleting by integer id names no user; this is the only index that does not begin with one.
+CREATE INDEX messages_by_number ON recollect.messages (number);
+
+-- A second wall behind the WHERE clauses: without the right tenant set for the transaction
+-- no row exists, for the owner of the tables too.
+ALTER TABLE recollect.users ENABLE ROW LEVEL SECURITY;
+ALTER TABLE recollect.users FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON recollect.users
+    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+
+ALTER TABLE recollect.threads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE recollect.threads FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON recollect.threads
+    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+
+ALTER TABLE recollect.messages ENABLE ROW LEVEL SECURITY;
+ALTER TABLE recollect.messages FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON recollect.messages
+    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);

@@ -1,0 +1,81 @@
+-- name: insert_message
+INSERT INTO recollect.messages (
+    user_id, tenant_id, app_id, project_id, thread_id, position, number, message_id, run_id,
+    role, origin, text, parts, metadata, created_at, visible, unit
+) VALUES (
+    %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s, %(position)s, %(number)s,
+    %(message_id)s, %(run_id)s, %(role)s, %(origin)s, %(text)s, %(parts)s::json,
+    %(metadata)s::json, %(created_at)s, %(visible)s, %(unit)s
+)
+
+-- name: find_messages
+-- Where messages stand; ids is a JSON list.
+SELECT message_id, thread_id, position, number, unit FROM recollect.messages
+WHERE {this_app} AND message_id IN (SELECT json_array_elements_text(%(ids)s::json))
+
+-- name: find_number
+-- The one look-up over all users of a tenant.
+SELECT user_id, app_id, project_id, thread_id, message_id FROM recollect.messages
+WHERE number = %(number)s AND tenant_id = %(tenant_id)s
+
+-- name: messages_up_to
+-- The last messages before a position, newest first.
+SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND position < %(before)s
+ORDER BY position DESC LIMIT %(limit)s::bigint
+
+-- name: messages_from
+-- The first messages behind a position, oldest first.
+SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND position > %(after)s
+ORDER BY position LIMIT %(limit)s::bigint
+
+-- name: messages_between
+-- The messages from one position up to and without another.
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_thread} AND position >= %(low)s AND position < %(high)s ORDER BY position
+
+-- name: messages_of_unit
+-- What belongs to a unit behind a position.
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_thread} AND position > %(after)s AND unit = %(unit)s ORDER BY position
+
+-- name: page_of_messages
+SELECT {message_columns} FROM recollect.messages WHERE {this_thread}
+ORDER BY position LIMIT %(limit)s::bigint OFFSET %(offset)s
+
+-- name: talk_newest_first
+-- What user and assistant said, over all threads, apps and projects of the user.
+SELECT {message_columns} FROM recollect.messages WHERE {this_user} AND visible
+ORDER BY number DESC LIMIT %(limit)s::bigint OFFSET %(offset)s
+
+-- name: count_talk
+SELECT count(*) FROM recollect.messages WHERE {this_user} AND visible
+
+-- name: join_unit
+-- Ties everything behind a tool call to it.
+UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position > %(unit)s
+
+-- name: latest_parts
+-- The newest messages that are more than text, to find a tool call of an earlier turn.
+SELECT position, unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts IS NOT NULL
+ORDER BY position DESC LIMIT %(limit)s
+
+-- name: unit_numbers
+SELECT number FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s
+
+-- name: delete_unit
+DELETE FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s
+
+-- name: thread_numbers
+SELECT number FROM recollect.messages WHERE {this_thread}
+
+-- name: delete_thread_messages
+DELETE FROM recollect.messages WHERE {this_thread}
+
+-- name: all_messages
+SELECT app_id, project_id, {message_columns} FROM recollect.messages WHERE {this_user} ORDER BY number
+
+-- name: count_messages
+SELECT count(*) FROM recollect.messages WHERE {this_user}
+
+-- name: delete_messages
+DELETE FROM recollect.messages WHERE {this_user}

@@ -1,0 +1,17 @@
+-- name: set_state
+INSERT INTO recollect.user_state (user_id, tenant_id, mode, updated_at)
+VALUES (%(user_id)s, %(tenant_id)s, %(mode)s, %(updated_at)s)
+ON CONFLICT (user_id, tenant_id) DO UPDATE SET
+    mode = excluded.mode, updated_at = excluded.updated_at
+
+-- name: get_state
+SELECT mode, updated_at FROM recollect.user_state WHERE {this_user}
+
+-- name: delete_state
+DELETE FROM recollect.user_state WHERE {this_user} RETURNING mode
+
+-- name: count_user_state
+SELECT count(*) FROM recollect.user_state WHERE {this_user}
+
+-- name: delete_user_state
+DELETE FROM recollect.user_state WHERE {this_user}

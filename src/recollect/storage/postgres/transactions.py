@@ -1,0 +1,90 @@
+"""Running transactions on PostgreSQL.
+
+The statements of a step travel together (pipeline mode), with BEGIN and the tenant before the first
+and COMMIT behind the last, so that a transaction costs as many round trips as it has steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, LiteralString, TypeVar
+
+import psycopg
+
+from recollect.storage.engine import Results, Row, Statement, Step, Work
+from recollect.storage.postgres.connection import Connection
+
+T = TypeVar("T")
+
+READ: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""Begins a transaction that sees one state of the database."""
+
+WRITE: LiteralString = "BEGIN"
+"""Begins a transaction that writes."""
+
+_SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"  # true: until the transaction ends
+
+
+@dataclass(slots=True)
+class Run(Generic[T]):
+    """One try at a transaction; `commit_was_sent` says whether it may have succeeded in spite of an error."""
+
+    work: Work[T]
+    tenant: int
+    sql: dict[str, LiteralString]
+    begin: LiteralString
+    commit_was_sent: bool = field(default=False, init=False)
+    _begun: bool = field(default=False, init=False)
+
+    async def on(self, connection: Connection) -> T:
+        """Drive the body to its end on a connection and return its value."""
+        body = self.work()
+        try:
+            step = next(body)
+            while True:
+                step = body.send(await self._run_step(connection, step))
+        except StopIteration as done:
+            if not self.commit_was_sent:
+                self.commit_was_sent = True
+                await connection.execute("COMMIT")
+            return done.value
+        except BaseException:
+            if not connection.closed:
+                await connection.rollback()
+            raise
+
+    async def _run_step(self, connection: Connection, step: Step) -> Results:
+        async with connection.pipeline():
+            bare = self._needs_no_block(step)
+            if not self._begun:
+                await self._open(connection, bare=bare)
+            cursors = [await self._send(connection, statement) for statement in step.statements]
+            if step.last:
+                await self._close(connection, bare=bare)
+        return [await _rows(cursor) for cursor in cursors]
+
+    def _needs_no_block(self, step: Step) -> bool:
+        """Whether the pipeline itself, a transaction until its end, is enough: for a single query."""
+        return not self._begun and self.begin == READ and step.last and len(step.statements) == 1
+
+    async def _open(self, connection: Connection, *, bare: bool) -> None:
+        self._begun = True
+        if not bare:
+            await connection.execute(self.begin)
+        await connection.execute(_SET_TENANT, (str(self.tenant),))
+
+    async def _close(self, connection: Connection, *, bare: bool) -> None:
+        self.commit_was_sent = True
+        if not bare:
+            await connection.execute("COMMIT")
+
+    async def _send(self, connection: Connection, statement: Statement) -> psycopg.AsyncCursor[Row]:
+        text, params = self.sql[statement.name], statement.params
+        if not isinstance(params, Sequence):
+            return await connection.execute(text, params)
+        cursor = connection.cursor()
+        await cursor.executemany(text, params)
+        return cursor
+
+
+async def _rows(cursor: psycopg.AsyncCursor[Row]) -> list[Row]:
+    return await cursor.fetchall() if cursor.description else []

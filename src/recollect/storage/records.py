@@ -1,0 +1,77 @@
+"""What the store hands out besides messages: plain values, one class a kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+DEFAULT_TITLE = "New Conversation"
+"""The title of a thread that was given none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One conversation of one user.
+
+    `updated_at` moves with every change, `last_message_at` is the time of the newest message,
+    and `message_count` counts messages of every role.
+    """
+
+    id: str
+    tenant_id: int | None
+    user_id: str
+    app_id: str
+    project_id: str
+    title: str
+    metadata: Mapping[str, object]
+    created_at: datetime
+    updated_at: datetime
+    last_message_at: datetime | None
+    message_count: int
+
+
+class Placed(NamedTuple):
+    """Where a message was put: its order number in the thread, and its integer id."""
+
+    position: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """One value of a user's memory."""
+
+    number: int
+    key: str
+    value: dict[str, object]
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """The mode that a user is in."""
+
+    mode: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """What search knows of one message: its terms as hashes (uint32) and how often each occurs (uint8)."""
+
+    number: int
+    term_hashes: bytes
+    term_counts: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EraseReport:
+    """What an erasure removed, by kind, and the epoch that the user has from now on."""
+
+    counts: Mapping[str, int]
+    epoch: int
+
+    @property
+    def total(self) -> int:
+        """How many rows were removed."""
+        return sum(self.counts.values())

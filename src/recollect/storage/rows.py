@@ -1,0 +1,128 @@
+"""Between rows and values: times, keys and messages.
+
+Times are whole microseconds since 1970 in UTC in both databases, so that they come back exactly.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from recollect.checks import json_text
+from recollect.messages import Message, Part, part_from_dict, part_to_dict
+from recollect.recall.analyser import analyse
+from recollect.scope import Scope
+from recollect.storage.engine import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(time: datetime) -> int:
+    """Return the time as microseconds since 1970."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the time that `to_micros` gave as a number."""
+    return _EPOCH + timedelta(0, 0, micros)
+
+
+def user_keys(scope: Scope) -> dict[str, object]:
+    """Return the key columns that name a user."""
+    return {"user_id": scope.user_id, "tenant_id": scope.tenant_key}
+
+
+def app_keys(scope: Scope) -> dict[str, object]:
+    """Return the key columns that name a user's threads of one app and project."""
+    return user_keys(scope) | {"app_id": scope.app_id, "project_id": scope.project_id}
+
+
+def thread_keys(scope: Scope) -> dict[str, object]:
+    """Return the key columns that name one thread; an error where the scope names none."""
+    return app_keys(scope) | {"thread_id": scope.required_thread_id}
+
+
+def encode_metadata(metadata: Mapping[str, object]) -> str | None:
+    """Return metadata as its column holds it; most messages have none."""
+    return json_text(metadata, "metadata") if metadata else None
+
+
+def decode_metadata(column: str | None) -> dict[str, object]:
+    """Return the metadata that a column holds."""
+    return {} if column is None else cast("dict[str, object]", json.loads(column))
+
+
+def encode_message(message: Message) -> dict[str, object]:
+    """Return the columns of a message that do not depend on where it will stand."""
+    parts = None
+    if not isinstance(message.body, str):
+        parts = json_text([part_to_dict(part) for part in message.body], "content")
+    return {
+        "message_id": message.id,
+        "role": message.role,
+        "origin": message.origin,
+        "text": message.text,
+        "parts": parts,
+        "metadata": encode_metadata(message.metadata),
+        "created_at": to_micros(message.created_at),
+        "visible": message.is_conversation,
+    }
+
+
+def encode_terms(message: Message) -> dict[str, object] | None:
+    """Return the columns of a message's search row, or None where it is not searched."""
+    if not message.is_conversation:
+        return None
+    terms = analyse(message.text)
+    return {"term_hashes": terms.hashes, "term_counts": terms.counts}
+
+
+class _Draft:
+    """A message while its fields are filled in; it becomes a `Message` by changing its class."""
+
+    __slots__ = (
+        "body",
+        "created_at",
+        "id",
+        "metadata",
+        "number",
+        "origin",
+        "position",
+        "role",
+        "run_id",
+        "thread_id",
+    )
+
+
+def decode_message(row: Row) -> Message:
+    """Make a message from the columns of the fragment `message_columns`.
+
+    Reading history is the hottest path there is. Filling in a frozen dataclass costs seven times
+    as much as plain slots, and stored messages need no second check, hence the change of class.
+    """
+    draft = _Draft()
+    (
+        draft.id,
+        draft.role,
+        draft.origin,
+        text,
+        parts,
+        metadata,
+        created_at,
+        draft.thread_id,
+        draft.position,
+        draft.number,
+        draft.run_id,
+        _unit,
+    ) = row
+    draft.body = text if parts is None else decode_parts(parts)
+    draft.metadata = {} if metadata is None else decode_metadata(metadata)
+    draft.created_at = _EPOCH + timedelta(0, 0, created_at)
+    cast("Any", draft).__class__ = Message
+    return cast("Message", draft)
+
+
+def decode_parts(column: str) -> tuple[Part, ...]:
+    """Return the parts that a column holds."""
+    return tuple(part_from_dict(part) for part in json.loads(column))

@@ -1,0 +1,79 @@
+"""Reading the SQL files of an engine.
+
+A statements file is a list of blocks: `-- name: some_name` and the statement below it. A block
+`-- fragment: some_name` is not a statement but text that the others insert as `{some_name}`.
+Values never enter here: they are bound by the drivers.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import LiteralString, NamedTuple, cast
+
+_BLOCK = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
+_FRAGMENT = re.compile(r"\{(\w+)\}")
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+
+
+class Migration(NamedTuple):
+    """One numbered step of the schema."""
+
+    number: int
+    name: str
+    sql: LiteralString
+
+
+@cache
+def load_statements(engine: str) -> dict[str, LiteralString]:
+    """Return all statements of an engine by name."""
+    blocks = [
+        block for file in _sql_files(engine, "statements") for block in _blocks(file.read_text("utf-8"))
+    ]
+    names = [name for _, name, _ in blocks]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"the SQL files of {engine} define {sorted(twice)} more than once")
+    fragments = {name: text for kind, name, text in blocks if kind == "fragment"}
+    return {name: _filled(text, fragments) for kind, name, text in blocks if kind == "name"}
+
+
+@cache
+def load_migrations(engine: str) -> tuple[Migration, ...]:
+    """Return the migrations of an engine, oldest first."""
+    found = [
+        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), _literal(file.read_text("utf-8")))
+        for file in _sql_files(engine, "migrations")
+    ]
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"the migrations of {engine} are not numbered 1, 2, 3 …")
+    return tuple(found)
+
+
+def _sql_files(engine: str, folder: str) -> list[Traversable]:
+    place = files("recollect.storage") / engine / folder
+    return sorted(
+        (file for file in place.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
+    )
+
+
+def _blocks(text: str) -> list[tuple[str, str, str]]:
+    _, *pieces = _BLOCK.split(text)
+    return [
+        (kind, name, _clean(body))
+        for kind, name, body in zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)
+    ]
+
+
+def _filled(text: str, fragments: dict[str, str]) -> LiteralString:
+    while _FRAGMENT.search(text):
+        text = _FRAGMENT.sub(lambda found: fragments[found[1]], text)
+    return _literal(text)
+
+
+def _clean(body: str) -> str:
+    return _COMMENT.sub("", body).strip().removesuffix(";")
+
+
+def _literal(text: str) -> LiteralString:
+    # The text comes from the package's own files, so no caller's string can be in it.
+    return cast("LiteralString", text)

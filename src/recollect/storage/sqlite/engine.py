@@ -1,0 +1,80 @@
+"""The SQLite engine: quick reads on the event loop's thread, long ones beside it, one writer."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import LiteralString, Self, TypeVar
+
+import apsw
+
+from recollect.storage.engine import Work
+from recollect.storage.sql import load_statements
+from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
+from recollect.storage.sqlite.faults import translate
+from recollect.storage.sqlite.transactions import Writer, read_work
+
+T = TypeVar("T")
+
+
+class SqliteEngine:
+    """A store's data in one SQLite file, or in memory."""
+
+    name = "sqlite"
+
+    def __init__(self, path: str, connection: Database, sql: dict[str, LiteralString]) -> None:
+        """Take over a prepared connection, in the event loop that will use it."""
+        self._path = path
+        self._sql = sql
+        self._in_memory = path == MEMORY
+        self._write_connection = connection
+        self._read_connection = connection if self._in_memory else connect(path)
+        self._long_connection = connection if self._in_memory else connect(path, patient=True)
+        self._writer = Writer(connection, sql, path)
+        # One thread: a connection does one thing at a time anyway.
+        self._long_reads = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
+
+    @classmethod
+    async def open(cls, path: str) -> Self:
+        """Open or create a database file and bring it up to date."""
+        connection = await asyncio.to_thread(prepare, path)
+        return cls(path, connection, load_statements("sqlite"))
+
+    async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
+        """Run a transaction that changes nothing; a heavy one off the event loop."""
+        if not heavy or self._in_memory:
+            try:
+                return read_work(self._read_connection, self._sql, work)
+            except apsw.BusyError:  # a process is recovering or closing the file: wait elsewhere
+                pass
+            except apsw.Error as error:
+                raise translate(error, self._path) from error
+        return await asyncio.get_running_loop().run_in_executor(self._long_reads, self._read_long, work)
+
+    async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
+        """Run a transaction and return once it is durable."""
+        return await self._writer.write(work, heavy=heavy)
+
+    async def purge(self) -> None:
+        """Empty the log, which still holds what was deleted from the file."""
+        if not self._in_memory:
+            await asyncio.get_running_loop().run_in_executor(self._long_reads, self._truncate_log)
+
+    async def close(self) -> None:
+        """Finish what is under way and close all connections."""
+        await self._writer.close()
+        await asyncio.to_thread(self._long_reads.shutdown)
+        for connection in (self._long_connection, self._read_connection, self._write_connection):
+            connection.close()
+
+    def _read_long(self, work: Work[T]) -> T:
+        try:
+            return read_work(self._long_connection, self._sql, work)
+        except apsw.Error as error:
+            raise translate(error, self._path) from error
+
+    def _truncate_log(self) -> None:
+        try:
+            self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            pass  # a reader still needs the log; the next checkpoint overwrites it
+        except apsw.Error as error:
+            raise translate(error, self._path) from error

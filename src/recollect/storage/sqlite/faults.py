@@ -1,0 +1,37 @@
+"""From APSW's exceptions to recollect's: each says what to do next."""
+
+import apsw
+
+from recollect.errors import (
+    StorageBusyError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageReadOnlyError,
+    StorageUnavailableError,
+)
+
+_KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
+    (apsw.BusyError, StorageBusyError, "other processes kept the database busy; try again"),
+    (apsw.LockedError, StorageBusyError, "the database is locked by another connection; try again"),
+    (
+        apsw.ReadOnlyError,
+        StorageReadOnlyError,
+        "the database cannot be written; check the file's permissions",
+    ),
+    (apsw.FullError, StorageFullError, "no space is left for the database; free some and try again"),
+    (apsw.NotADBError, StorageCorruptError, "the file is not a SQLite database"),
+    (apsw.CorruptError, StorageCorruptError, "the database file is damaged; restore it from a backup"),
+    (apsw.CantOpenError, StorageUnavailableError, "the file cannot be opened; check that its folder exists"),
+    (apsw.PermissionsError, StorageUnavailableError, "the file may not be accessed; check its permissions"),
+    (apsw.IOError, StorageUnavailableError, "reading or writing the file failed; check the disk"),
+    (apsw.TooBigError, StorageError, "the value is larger than the database takes"),
+)
+
+
+def translate(error: apsw.Error, place: str) -> StorageError:
+    """Return recollect's error for one of APSW's."""
+    for kind, ours, advice in _KNOWN:
+        if isinstance(error, kind):
+            return ours(f"{place}: {advice} ({error})")
+    return StorageError(f"{place}: {error}")

@@ -1,0 +1,80 @@
+-- name: insert_message
+INSERT INTO messages (
+    user_id, tenant_id, app_id, project_id, thread_id, position, number, message_id, run_id,
+    role, origin, text, parts, metadata, created_at, visible, unit
+) VALUES (
+    :user_id, :tenant_id, :app_id, :project_id, :thread_id, :position, :number, :message_id, :run_id,
+    :role, :origin, :text, :parts, :metadata, :created_at, :visible, :unit
+)
+
+-- name: find_messages
+-- Where messages stand; ids is a JSON list.
+SELECT message_id, thread_id, position, number, unit FROM messages
+WHERE {this_app} AND message_id IN (SELECT value FROM json_each(:ids))
+
+-- name: find_number
+-- The one look-up over all users of a tenant.
+SELECT user_id, app_id, project_id, thread_id, message_id FROM messages
+WHERE number = :number AND tenant_id = :tenant_id
+
+-- name: messages_up_to
+-- The last messages before a position, newest first.
+SELECT {message_columns} FROM messages WHERE {this_thread} AND position < :before
+ORDER BY position DESC LIMIT coalesce(:limit, -1)
+
+-- name: messages_from
+-- The first messages behind a position, oldest first.
+SELECT {message_columns} FROM messages WHERE {this_thread} AND position > :after
+ORDER BY position LIMIT coalesce(:limit, -1)
+
+-- name: messages_between
+-- The messages from one position up to and without another.
+SELECT {message_columns} FROM messages
+WHERE {this_thread} AND position >= :low AND position < :high ORDER BY position
+
+-- name: messages_of_unit
+-- What belongs to a unit behind a position.
+SELECT {message_columns} FROM messages
+WHERE {this_thread} AND position > :after AND unit = :unit ORDER BY position
+
+-- name: page_of_messages
+SELECT {message_columns} FROM messages WHERE {this_thread}
+ORDER BY position LIMIT coalesce(:limit, -1) OFFSET :offset
+
+-- name: talk_newest_first
+-- What user and assistant said, over all threads, apps and projects of the user.
+SELECT {message_columns} FROM messages WHERE {this_user} AND visible
+ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
+
+-- name: count_talk
+SELECT count(*) FROM messages WHERE {this_user} AND visible
+
+-- name: join_unit
+-- Ties everything behind a tool call to it.
+UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit
+
+-- name: latest_parts
+-- The newest messages that are more than text, to find a tool call of an earlier turn.
+SELECT position, unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
+ORDER BY position DESC LIMIT :limit
+
+-- name: unit_numbers
+SELECT number FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
+
+-- name: delete_unit
+DELETE FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
+
+-- name: thread_numbers
+SELECT number FROM messages WHERE {this_thread}
+
+-- name: delete_thread_messages
+DELETE FROM messages WHERE {this_thread}
+
+-- name: all_messages
+SELECT app_id, project_id, {message_columns} FROM messages WHERE {this_user} ORDER BY number
+
+-- name: count_messages
+SELECT count(*) FROM messages WHERE {this_user}
+
+-- name: delete_messages
+DELETE FROM messages WHERE {this_user}

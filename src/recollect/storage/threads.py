@@ -1,0 +1,127 @@
+"""Threads: the conversations of a user."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from recollect.checks import check_int, check_json_object, check_text
+from recollect.errors import MemoryNotFoundError
+from recollect.scope import Scope, tenant_of_key
+from recollect.storage.core import StoreCore
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.records import DEFAULT_TITLE, Thread
+from recollect.storage.rows import (
+    app_keys,
+    decode_metadata,
+    encode_metadata,
+    from_micros,
+    thread_keys,
+    to_micros,
+)
+from recollect.storage.users import raise_epoch
+
+
+class Threads(StoreCore):
+    """Creating, finding, changing and removing threads."""
+
+    async def create_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
+    ) -> Thread:
+        """Create the scope's thread, or return the one that is there unchanged."""
+        time = to_micros(self._clock())
+        values = {
+            "title": DEFAULT_TITLE if title is None else check_text(title, "title"),
+            "metadata": encode_metadata(check_json_object(metadata or {}, "metadata")),
+            "created_at": time,
+            "updated_at": time,
+            "last_message_at": None,
+            "message_count": 0,
+            "next_position": 1,
+        }
+        return await self._write(partial(_create, thread_keys(scope), values), scope)
+
+    async def get_thread(self, *, scope: Scope) -> Thread | None:
+        """Return the scope's thread, or None."""
+        rows = await self._read(partial(query, "get_thread", thread_keys(scope), last=True), scope)
+        return decode_thread(rows[0]) if rows else None
+
+    async def list_threads(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Thread]:
+        """Return the user's threads of the scope's app and project, the latest talk first."""
+        if limit is not None:
+            check_int(limit, "limit")
+        params = app_keys(scope) | {"limit": limit, "offset": check_int(offset, "offset")}
+        rows = await self._read(partial(query, "list_threads", params, last=True), scope, heavy=limit is None)
+        return [decode_thread(row) for row in rows]
+
+    async def update_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
+    ) -> Thread:
+        """Change the title or replace the metadata of a thread; what is None stays."""
+        changes: dict[str, object] = {"updated_at": to_micros(self._clock())}
+        if title is not None:
+            changes["title"] = check_text(title, "title")
+        if metadata is not None:
+            changes["metadata"] = encode_metadata(check_json_object(metadata, "metadata"))
+        return await self._write(partial(_update, thread_keys(scope), changes), scope)
+
+    async def delete_thread(self, *, scope: Scope) -> bool:
+        """Remove the scope's thread with all its messages; say if it was there."""
+        return await self._write(partial(_delete, thread_keys(scope)), scope, heavy=True)
+
+
+def decode_thread(row: Row) -> Thread:
+    """Make a thread from the columns of the fragment `thread_columns`."""
+    thread_id, user_id, tenant, app_id, project_id, title, metadata, created, updated, last, count, _ = row
+    return Thread(
+        id=thread_id,
+        tenant_id=tenant_of_key(tenant),
+        user_id=user_id,
+        app_id=app_id,
+        project_id=project_id,
+        title=title,
+        metadata=decode_metadata(metadata),
+        created_at=from_micros(created),
+        updated_at=from_micros(updated),
+        last_message_at=None if last is None else from_micros(last),
+        message_count=count,
+    )
+
+
+def _create(keys: Params, values: Params) -> Transaction[Thread]:
+    *_, rows = yield Step(
+        (
+            Statement("lock_user", keys),
+            Statement("create_thread", {**keys, **values}),
+            Statement("get_thread", keys),
+        ),
+        last=True,
+    )
+    return decode_thread(rows[0])
+
+
+def _update(keys: Params, changes: Params) -> Transaction[Thread]:
+    _, rows = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
+    if not rows:
+        raise MemoryNotFoundError(f"there is no thread {keys['thread_id']!r}")
+    present = {"title": rows[0][5], "metadata": rows[0][6]}
+    _, rows = yield Step(
+        (Statement("update_thread", {**keys, **present, **changes}), Statement("get_thread", keys)),
+        last=True,
+    )
+    return decode_thread(rows[0])
+
+
+def _delete(keys: Params) -> Transaction[bool]:
+    _, threads, numbers = yield Step(
+        (Statement("lock_user", keys), Statement("get_thread", keys), Statement("thread_numbers", keys))
+    )
+    if not threads:
+        return False
+    yield Step(
+        (
+            Statement("delete_search_row", [{**keys, "number": number} for (number,) in numbers]),
+            Statement("delete_thread_messages", keys),
+            Statement("delete_thread", keys),
+        )
+    )
+    yield from raise_epoch(keys)
+    return True

@@ -1,0 +1,148 @@
+"""Taking a user's data out as JSON lines, and reading it back.
+
+An export holds everything but what is derived (search rows) and what names the place (integer
+ids). It begins with a line that says what it is and ends with one that counts the others, so that
+a file that was cut short is noticed before anything is written.
+"""
+
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from functools import partial
+from typing import cast
+
+from recollect.errors import ConflictError, InvalidArgumentError
+from recollect.scope import Scope
+from recollect.storage.core import StoreCore
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.erase import KINDS
+from recollect.storage.parcel import (
+    FORMAT,
+    Parcel,
+    ParcelThread,
+    memory_line,
+    message_line,
+    read_parcel,
+    state_line,
+    thread_line,
+)
+from recollect.storage.records import Placed
+from recollect.storage.rows import to_micros, user_keys
+from recollect.storage.turns import (
+    encode,
+    extension,
+    insertions,
+    numbers_drawn,
+    places_in_thread,
+)
+
+
+class Transfer(StoreCore):
+    """Export and import of users."""
+
+    async def export(self, *, scope: Scope) -> AsyncIterator[str]:
+        """Yield everything that is kept about the user as JSON lines, as of one moment."""
+        for line in await self._read(partial(_export, scope), scope, heavy=True):
+            yield line
+
+    async def import_(
+        self, lines: Iterable[str] | AsyncIterable[str], *, merge: bool = False, scope: Scope
+    ) -> dict[str, int]:
+        """Read an export into the scope's user, all or nothing, and return the counts of what was written.
+
+        The user may have another id or tenant than the export names. A user of whom something is
+        kept already is an error unless `merge` is set: then messages that are new are appended to their
+        threads, and of two memory values or states the newer one stays.
+        """
+        parcel = read_parcel(await _collected(lines))
+        work = partial(_import, parcel, scope, merge=merge, time=to_micros(self._clock()))
+        return await self._write(work, scope, heavy=True)
+
+
+def _export(scope: Scope) -> Transaction[list[str]]:
+    keys = user_keys(scope)
+    names = ("all_threads", "all_messages", "list_memory", "get_state")
+    threads, messages, memory, state = yield Step([Statement(name, keys) for name in names], last=True)
+    lines = [
+        *(thread_line(row) for row in threads),
+        *(message_line(row) for row in messages),
+        *(memory_line(row) for row in memory),
+        *(state_line(row) for row in state),
+    ]
+    head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
+    return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
+
+
+async def _collected(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
+    if isinstance(lines, str):
+        raise InvalidArgumentError("lines", "must be a series of lines, not one text; use text.splitlines()")
+    if isinstance(lines, AsyncIterable):
+        return [line async for line in lines]
+    return list(lines)
+
+
+def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transaction[dict[str, int]]:
+    keys = user_keys(scope)
+    _, drawn, *counted = yield Step(
+        [
+            Statement("lock_user", keys),
+            Statement("draw_numbers", {"count": len(parcel.messages) + len(parcel.memory) + 1}),
+            *(Statement(f"count_{kind}", keys) for kind in KINDS),
+        ]
+    )
+    if not merge and any(rows[0][0] for rows in counted):
+        raise ConflictError("something is kept about this user already; erase it first, or pass merge=True")
+    numbers = numbers_drawn(drawn, len(parcel.messages) + len(parcel.memory) + 1)
+    for index, message in enumerate(parcel.messages):
+        message.number = numbers[index]
+    written = 0
+    for thread in parcel.threads:
+        written += yield from _import_thread(keys, thread, time)
+    memory = yield from _import_memory(keys, parcel.memory, numbers[len(parcel.messages) :])
+    state = yield from _import_state(keys, parcel.state)
+    return {"threads": len(parcel.threads), "messages": written, "user_memory": memory, "user_state": state}
+
+
+def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction[int]:
+    keys = {**user, **thread.keys}
+    ids = json.dumps([item.message.id for item in thread.messages])
+    present, found = yield Step(
+        (Statement("get_thread", keys), Statement("find_messages", {**keys, "ids": ids}))
+    )
+    places = places_in_thread(found, keys)
+    fresh = [item for item in thread.messages if item.message.id not in places]
+    entries = [encode(item.message, item.run_id) for item in fresh]
+    offset = _first_free(present, fresh[0].position) if fresh else 0
+    for index, item in enumerate(fresh):
+        position = offset + index if present else item.position
+        places[item.message.id] = Placed(position, item.number)
+    statements = yield from insertions(keys, entries, places)
+    if not present:
+        statements.append(Statement("create_thread", {**keys, **thread.columns(entries)}))
+    elif fresh:
+        statements.append(extension(keys, entries, offset + len(fresh), time))
+    yield Step(statements)
+    return len(fresh)
+
+
+def _first_free(present: list[Row], default: int) -> int:
+    return cast("int", present[0][-1]) if present else default
+
+
+def _import_memory(user: Params, entries: list[dict[str, object]], numbers: list[int]) -> Transaction[int]:
+    rows = yield from query("list_memory", user)
+    stored = {key: updated_at for key, _, _, updated_at in rows}
+    newer = [
+        {**user, **entry, "number": number}
+        for entry, number in zip(entries, numbers, strict=False)
+        if cast("int", entry["updated_at"]) > stored.get(entry["key"], -1)
+    ]
+    yield Step([Statement("set_memory", entry) for entry in newer])
+    return len(newer)
+
+
+def _import_state(user: Params, state: dict[str, object] | None) -> Transaction[int]:
+    rows = yield from query("get_state", user)
+    if state is None or (rows and rows[0][1] >= state["updated_at"]):
+        return 0
+    yield Step((Statement("set_state", {**user, **state}),))
+    return 1

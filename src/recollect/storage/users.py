@@ -1,0 +1,35 @@
+"""The user as the store sees one: a row that is locked for writing, with an epoch.
+
+The epoch changes whenever something stored is changed or removed, and never takes a value again.
+Late work (an embedding, an extraction) and caches compare it to learn that their source is gone.
+"""
+
+from functools import partial
+from typing import cast
+
+from recollect.scope import Scope
+from recollect.storage.core import StoreCore
+from recollect.storage.engine import Params, Statement, Step, Transaction, query
+from recollect.storage.rows import user_keys
+
+
+class UserEpochs(StoreCore):
+    """The epochs of users."""
+
+    async def epoch(self, *, scope: Scope) -> int:
+        """Return the user's epoch; it is another one after every change or removal."""
+        rows = await self._read(partial(query, "get_epoch", user_keys(scope), last=True), scope)
+        return cast("int", rows[0][0])
+
+
+def raise_epoch(keys: Params) -> Transaction[int]:
+    """Give the user an epoch that is higher than every earlier one."""
+    epoch = yield from draw_number()
+    yield Step((Statement("set_epoch", {**keys, "epoch": epoch}),))
+    return epoch
+
+
+def draw_number() -> Transaction[int]:
+    """Return a number that was never used before."""
+    rows = yield from query("draw_numbers", {"count": 1})
+    return cast("int", rows[0][0])

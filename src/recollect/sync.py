@@ -1,0 +1,60 @@
+"""Calling async code from sync code: one thread with an event loop of its own."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from recollect.errors import StoreMisuseError
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Runs coroutines for callers in any thread of the process that made it."""
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        self._process = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-portal", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open and belongs to this process."""
+        return self._process == os.getpid() and not self._loop.is_closed()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
+        try:
+            self._check_caller()
+        except StoreMisuseError:
+            coroutine.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # does nothing where it is done
+
+    def close(self) -> None:
+        """End the thread."""
+        if not self.is_usable:
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _check_caller(self) -> None:
+        if self._process != os.getpid():
+            raise StoreMisuseError(
+                "this connection was opened before the process forked; call connect() again in the child"
+            )
+        if self._loop.is_closed():
+            raise StoreMisuseError("this connection is closed; call connect() again")
+        if threading.current_thread() is self._thread:
+            raise StoreMisuseError(
+                "a sync function was called inside its own event loop; await the async one"
+            )

@@ -1,0 +1,1 @@
+"""What users and this project test with: the store contract, and databases to run it on."""

@@ -1,0 +1,307 @@
+"""History, user memory and user state by user and tenant: the API of document C.
+
+`Users` is the async class; the functions of the same names are its sync side and run on the
+connection that `connect(url)` opened, or on RECOLLECT_DATABASE_URL. `tenant_id` is required
+everywhere: None must be written out and means system data, a tenant of its own that no other sees.
+
+It is the same data that the rest of recollect uses: a message added here goes to the user's thread
+`default`, and the history shows what user and assistant said in all threads. Where document C
+raises its `MemoryError`, catch `RecollectError`: the name `MemoryError` is Python's own.
+"""
+
+import atexit
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from recollect.checks import check_int, check_tenant, check_text
+from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
+from recollect.messages import Message
+from recollect.scope import DEFAULT_THREAD, Scope
+from recollect.storage.base import Store
+from recollect.storage.open import open_store
+from recollect.sync import Portal
+
+__all__ = [
+    "Connection",
+    "ConversationMessage",
+    "InvalidRoleError",
+    "MemoryNotFoundError",
+    "RecollectError",
+    "UserMemory",
+    "UserState",
+    "Users",
+    "add_message",
+    "clear_all_memory",
+    "clear_conversation_history",
+    "connect",
+    "count_messages",
+    "delete_memory",
+    "delete_message",
+    "delete_user_state",
+    "get_all_memory",
+    "get_conversation_history",
+    "get_memory",
+    "get_recent_messages",
+    "get_user_state",
+    "set_memory",
+    "set_user_state",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ConversationMessage(BaseModel):
+    """A message as a person saw it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    tenant_id: int | None
+    user_id: str
+    role: str
+    content: str
+    created_at: datetime
+
+
+class UserMemory(BaseModel):
+    """A value that is kept about a user under a key."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    tenant_id: int | None
+    user_id: str
+    key: str
+    value: dict[str, Any]
+    updated_at: datetime
+
+
+class UserState(BaseModel):
+    """The mode that a user is in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tenant_id: int | None
+    user_id: str
+    mode: str
+    updated_at: datetime
+
+
+class Users:
+    """History, user memory and user state on a store."""
+
+    def __init__(self, store: Store) -> None:
+        """Work on a store that somebody else opens and closes."""
+        self._store = store
+
+    async def add_message(self, user_id: str, role: str, content: str, tenant_id: int | None) -> int:
+        """Append a message to the user's thread `default` and return its id."""
+        scope = Scope(tenant_id, user_id, DEFAULT_THREAD)
+        if role not in ("user", "assistant"):
+            raise InvalidRoleError("role", f"must be 'user' or 'assistant', not {role!r:.60}")
+        if not check_text(content, "content"):
+            raise InvalidArgumentError("content", "must not be empty")
+        places = await self._store.append_turn([Message(role, content)], scope=scope)
+        return places[0].number
+
+    async def get_conversation_history(
+        self, user_id: str, tenant_id: int | None, limit: int | None = None, offset: int = 0
+    ) -> list[ConversationMessage]:
+        """Return what user and assistant said, newest first; `limit=None` is all of it."""
+        scope = Scope(tenant_id, user_id)
+        messages = await self._store.user_history(limit=limit, offset=offset, scope=scope)
+        return [_conversation_message(message, scope) for message in messages]
+
+    async def get_recent_messages(
+        self, user_id: str, tenant_id: int | None, count: int = 10
+    ) -> list[ConversationMessage]:
+        """Return the last messages of user and assistant, oldest first."""
+        check_int(count, "count")
+        return (await self.get_conversation_history(user_id, tenant_id, limit=count))[::-1]
+
+    async def count_messages(self, user_id: str, tenant_id: int | None) -> int:
+        """Count what user and assistant said."""
+        return await self._store.count_user_history(scope=Scope(tenant_id, user_id))
+
+    async def clear_conversation_history(self, user_id: str, tenant_id: int | None) -> int:
+        """Remove all of the user's conversations; return what `count_messages` had counted."""
+        return await self._store.clear_history(scope=Scope(tenant_id, user_id))
+
+    async def delete_message(self, message_id: int, tenant_id: int | None) -> None:
+        """Remove a message by its id, together with tool results that belong to it."""
+        check_int(message_id, "message_id")
+        tenant = check_tenant(tenant_id)
+        if not await self._store.delete_message_number(message_id, tenant_id=tenant):
+            raise MemoryNotFoundError(f"there is no message {message_id}")
+
+    async def set_memory(self, user_id: str, key: str, value: dict[str, Any], tenant_id: int | None) -> int:
+        """Keep a value under a key, in place of what was there, and return the entry's id."""
+        return await self._store.set_memory(key, value, scope=Scope(tenant_id, user_id))
+
+    async def get_memory(self, user_id: str, key: str, tenant_id: int | None) -> dict[str, Any] | None:
+        """Return the value under a key, or None."""
+        entry = await self._store.get_memory(key, scope=Scope(tenant_id, user_id))
+        return None if entry is None else entry.value
+
+    async def get_all_memory(self, user_id: str, tenant_id: int | None) -> list[UserMemory]:
+        """Return all values that are kept about a user, by key."""
+        scope = Scope(tenant_id, user_id)
+        return [
+            UserMemory(
+                id=entry.number,
+                tenant_id=tenant_id,
+                user_id=user_id,
+                key=entry.key,
+                value=entry.value,
+                updated_at=entry.updated_at,
+            )
+            for entry in await self._store.list_memory(scope=scope)
+        ]
+
+    async def delete_memory(self, user_id: str, key: str, tenant_id: int | None) -> None:
+        """Remove the value under a key."""
+        if not await self._store.delete_memory(key, scope=Scope(tenant_id, user_id)):
+            raise MemoryNotFoundError(f"user {user_id!r} has no memory {key!r}")
+
+    async def clear_all_memory(self, user_id: str, tenant_id: int | None) -> int:
+        """Remove all values that are kept about a user and return how many there were."""
+        return await self._store.clear_memory(scope=Scope(tenant_id, user_id))
+
+    async def set_user_state(self, user_id: str, mode: str, tenant_id: int | None) -> None:
+        """Put a user into a mode."""
+        await self._store.set_state(mode, scope=Scope(tenant_id, user_id))
+
+    async def get_user_state(self, user_id: str, tenant_id: int | None) -> UserState | None:
+        """Return the user's mode and since when, or None."""
+        entry = await self._store.get_state(scope=Scope(tenant_id, user_id))
+        if entry is None:
+            return None
+        return UserState(tenant_id=tenant_id, user_id=user_id, mode=entry.mode, updated_at=entry.updated_at)
+
+    async def delete_user_state(self, user_id: str, tenant_id: int | None) -> None:
+        """Forget the user's mode."""
+        if not await self._store.delete_state(scope=Scope(tenant_id, user_id)):
+            raise MemoryNotFoundError(f"user {user_id!r} has no state")
+
+
+def _conversation_message(message: Message, scope: Scope) -> ConversationMessage:
+    return ConversationMessage(
+        id=message.number or 0,
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
+        role=message.role,
+        content=message.text,
+        created_at=message.created_at,
+    )
+
+
+class Connection:
+    """A store for the sync functions, on a thread of its own."""
+
+    def __init__(self, url: str | None = None) -> None:
+        """Open the store at an address, or at the one in RECOLLECT_DATABASE_URL."""
+        opening = open_store(url)
+        self._portal = Portal()
+        try:
+            self._store = self._portal.run(_awaited(opening))
+        except BaseException:
+            self._portal.close()
+            raise
+        self._users = Users(self._store)
+
+    def call(
+        self,
+        method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Run a method of `Users` and return its value."""
+        return self._portal.run(method(self._users, *args, **kwargs))
+
+    def close(self) -> None:
+        """Close the store; what was opened by another process is left to it."""
+        if self._portal.is_usable:
+            self._portal.run(self._store.close())
+            self._portal.close()
+
+    def __enter__(self) -> Self:
+        """Return the connection itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.close()
+
+
+async def _awaited(opening: Any) -> Store:  # noqa: ANN401 - an Opening
+    return await opening
+
+
+class _Default:
+    """The connection that the sync functions of this module share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    def get(self) -> Connection:
+        with self._lock:
+            if self._connection is None:
+                self._connection = Connection()
+            return self._connection
+
+    def replace(self, connection: Connection | None) -> None:
+        with self._lock:
+            old, self._connection = self._connection, connection
+        if old is not None:
+            old.close()
+
+
+_default = _Default()
+atexit.register(_default.replace, None)
+
+
+def connect(url: str | None = None) -> Connection:
+    """Open the store that the functions of this module use from now on, and close the one before.
+
+    Without an address the environment variable RECOLLECT_DATABASE_URL is read. It need not be
+    called where that is set: the first call of a function connects.
+    """
+    connection = Connection(url)
+    _default.replace(connection)
+    return connection
+
+
+def _sync(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return _default.get().call(method, *args, **kwargs)
+
+    signature = inspect.signature(method)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "self"]
+    setattr(call, "__signature__", signature.replace(parameters=own))  # noqa: B010 - unknown to the type
+    call.__qualname__ = call.__name__
+    return call
+
+
+add_message = _sync(Users.add_message)
+get_conversation_history = _sync(Users.get_conversation_history)
+get_recent_messages = _sync(Users.get_recent_messages)
+count_messages = _sync(Users.count_messages)
+clear_conversation_history = _sync(Users.clear_conversation_history)
+delete_message = _sync(Users.delete_message)
+set_memory = _sync(Users.set_memory)
+get_memory = _sync(Users.get_memory)
+get_all_memory = _sync(Users.get_all_memory)
+delete_memory = _sync(Users.delete_memory)
+clear_all_memory = _sync(Users.clear_all_memory)
+set_user_state = _sync(Users.set_user_state)
+get_user_state = _sync(Users.get_user_state)
+delete_user_state = _sync(Users.delete_user_state)
