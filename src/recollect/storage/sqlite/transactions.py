@@ -8,11 +8,10 @@ savepoint and does not fail the others. Should the disk be slow, lone writes go 
 
 import asyncio
 import logging
-import queue
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 import apsw
@@ -20,6 +19,7 @@ import apsw
 from recollect.storage.engine import Statement, Work
 from recollect.storage.sqlite.connection import BUSY_SECONDS, Database, begin_writing
 from recollect.storage.sqlite.faults import translate
+from recollect.storage.worker import Worker
 
 T = TypeVar("T")
 
@@ -92,11 +92,9 @@ class Writer:
         self._wal_pages = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._batches: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
+        self._thread = Worker("recollect-writer")
         if not self._in_memory:
             connection.set_wal_hook(self._note_wal)
-            self._thread.start()
 
     async def write(self, work: Work[T], *, heavy: bool) -> T:
         """Run a transaction and return its value once it is durable.
@@ -112,9 +110,7 @@ class Writer:
     async def close(self) -> None:
         """Write what is pending, then end the thread."""
         await self._idle.wait()
-        if not self._in_memory:
-            self._batches.put(None)
-            await asyncio.to_thread(self._thread.join)
+        await self._thread.close()
 
     def _schedule(self) -> None:
         # Not at once: what the other tasks of this tick write is to join the same batch.
@@ -150,7 +146,7 @@ class Writer:
 
     def _hand_over(self, jobs: list[Job]) -> None:
         self._thread_is_busy = True
-        self._batches.put(jobs)
+        self._thread.post(partial(self._serve, jobs))
 
     def _settle(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
         for job, outcome in zip(jobs, outcomes, strict=True):
@@ -168,13 +164,12 @@ class Writer:
         else:
             self._idle.set()
 
-    def _serve(self) -> None:
-        while (jobs := self._batches.get()) is not None:
-            outcomes = self._run_waiting(jobs)
-            self._loop.call_soon_threadsafe(self._settle, jobs, outcomes)
-            if self._wal_pages >= _CHECKPOINT_PAGES:
-                self._checkpoint()
-            self._loop.call_soon_threadsafe(self._next)
+    def _serve(self, jobs: list[Job]) -> None:
+        outcomes = self._run_waiting(jobs)
+        self._thread.call_back(self._settle, jobs, outcomes)
+        if self._wal_pages >= _CHECKPOINT_PAGES:
+            self._checkpoint()
+        self._thread.call_back(self._next)
 
     def _checkpoint(self) -> None:
         self._wal_pages = 0

@@ -1,0 +1,76 @@
+"""A thread that does one thing after another for an event loop.
+
+Unlike an executor it still works while the interpreter shuts down, when stores are closed at exit.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Worker:
+    """One daemon thread, started when it is first needed."""
+
+    def __init__(self, name: str) -> None:
+        """Belong to the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._started = False
+
+    def post(self, task: Callable[[], None]) -> None:
+        """Do something later, in order; it must not raise."""
+        if not self._started:
+            self._started = True
+            self._thread.start()
+        self._tasks.put(task)
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Do something in order and return its value; a cancelled caller leaves before it is done."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def task() -> None:
+            if future.cancelled():
+                return
+            try:
+                value = function()
+            except Exception as error:  # noqa: BLE001 - it belongs to the caller, not to this thread
+                self.call_back(_fail, future, error)
+            else:
+                self.call_back(_succeed, future, value)
+
+        self.post(task)
+        return await future
+
+    def call_back(self, function: Callable[..., object], *args: object) -> None:
+        """Have the event loop call a function; a loop that is gone needs no answer."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)
+
+    async def close(self) -> None:
+        """Finish what was posted and end the thread."""
+        if self._started:
+            await self.run(_nothing)
+            self._tasks.put(None)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+
+
+def _nothing() -> None: ...
+
+
+def _succeed(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[T], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
