@@ -7,6 +7,7 @@ through `parts` and `text`. Parts are checked when a message takes them in.
 """
 
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -93,8 +94,8 @@ _PART_TYPES: dict[str, Callable[..., Part]] = {
 
 
 def new_message_id() -> str:
-    """Make an id that no other message has."""
-    return secrets.token_hex(12)
+    """Make an id that no other message has; later ones sort behind, which keeps indexes compact."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
 def now() -> datetime:

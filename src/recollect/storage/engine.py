@@ -26,7 +26,7 @@ class Statement(NamedTuple):
     """A statement of the SQL files by name; a list of params runs it once for each."""
 
     name: str
-    params: Params | Sequence[Params]
+    params: Params | list[Params]
 
 
 class Step(NamedTuple):

@@ -192,20 +192,13 @@ def _delete(scope: Scope, ids: Sequence[str], time: int) -> Transaction[int]:
     units = [{**keys, "thread_id": thread_id, "unit": unit} for thread_id, unit in sorted(places)]
     if not units:
         return 0
-    numbers = yield Step([Statement("unit_numbers", unit) for unit in units])
-    gone = [{**keys, "number": number} for rows in numbers for (number,) in rows]
-    threads = [
+    gone = yield Step([Statement("delete_unit", unit) for unit in units])
+    threads: list[Params] = [
         {**keys, "thread_id": name, "updated_at": time} for name in sorted({name for name, _ in places})
     ]
-    yield Step(
-        [
-            Statement("delete_unit", units),
-            Statement("delete_search_row", gone),
-            Statement("recount_thread", threads),
-        ]
-    )
+    yield Step((Statement("recount_thread", threads),))
     yield from raise_epoch(keys)
-    return len(gone)
+    return sum(len(rows) for rows in gone)
 
 
 def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]:
@@ -219,7 +212,7 @@ def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]
 
 def _clear(keys: Params) -> Transaction[int]:
     _, counted = yield Step((Statement("lock_user", keys), Statement("count_talk", keys)))
-    yield Step([Statement(f"delete_{kind}", keys) for kind in ("search_rows", "messages", "threads")])
+    yield Step([Statement(f"delete_{kind}", keys) for kind in ("messages", "threads")])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])
 

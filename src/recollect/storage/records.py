@@ -57,9 +57,13 @@ class StateEntry:
 
 @dataclass(frozen=True, slots=True)
 class SearchRow:
-    """What search knows of one message: its terms as hashes (uint32) and how often each occurs (uint8)."""
+    """What search knows of a message: where it stands, its terms as hashes (uint32), their counts (uint8)."""
 
     number: int
+    app_id: str
+    project_id: str
+    thread_id: str
+    position: int
     term_hashes: bytes
     term_counts: bytes
 

@@ -53,29 +53,25 @@ def decode_metadata(column: str | None) -> dict[str, object]:
     return {} if column is None else cast("dict[str, object]", json.loads(column))
 
 
-def encode_message(message: Message) -> dict[str, object]:
+def encode_message(message: Message, run_id: str | None) -> dict[str, object]:
     """Return the columns of a message that do not depend on where it will stand."""
     parts = None
     if not isinstance(message.body, str):
         parts = json_text([part_to_dict(part) for part in message.body], "content")
+    text = message.text
+    terms = analyse(text) if message.is_conversation else None
     return {
         "message_id": message.id,
+        "run_id": run_id,
         "role": message.role,
         "origin": message.origin,
-        "text": message.text,
+        "created_at": to_micros(message.created_at),
+        "text": text,
         "parts": parts,
         "metadata": encode_metadata(message.metadata),
-        "created_at": to_micros(message.created_at),
-        "visible": message.is_conversation,
+        "term_hashes": None if terms is None else terms.hashes,
+        "term_counts": None if terms is None else terms.counts,
     }
-
-
-def encode_terms(message: Message) -> dict[str, object] | None:
-    """Return the columns of a message's search row, or None where it is not searched."""
-    if not message.is_conversation:
-        return None
-    terms = analyse(message.text)
-    return {"term_hashes": terms.hashes, "term_counts": terms.counts}
 
 
 class _Draft:

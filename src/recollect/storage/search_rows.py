@@ -1,4 +1,4 @@
-"""Search rows: what search reads of a user, apart from the messages themselves."""
+"""Search rows: what search reads of a user's messages."""
 
 from functools import partial
 
@@ -19,4 +19,4 @@ class SearchRows(StoreCore):
             check_int(limit, "limit")
         params = user_keys(scope) | {"after": check_int(after, "after"), "limit": limit}
         rows = await self._read(partial(query, "search_rows_from", params, last=True), scope, heavy=True)
-        return [SearchRow(number, bytes(hashes), bytes(counts)) for number, hashes, counts in rows]
+        return [SearchRow(*row) for row in rows]

@@ -111,17 +111,9 @@ def _update(keys: Params, changes: Params) -> Transaction[Thread]:
 
 
 def _delete(keys: Params) -> Transaction[bool]:
-    _, threads, numbers = yield Step(
-        (Statement("lock_user", keys), Statement("get_thread", keys), Statement("thread_numbers", keys))
-    )
+    _, threads = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
     if not threads:
         return False
-    yield Step(
-        (
-            Statement("delete_search_row", [{**keys, "number": number} for (number,) in numbers]),
-            Statement("delete_thread_messages", keys),
-            Statement("delete_thread", keys),
-        )
-    )
+    yield Step((Statement("delete_thread_messages", keys), Statement("delete_thread", keys)))
     yield from raise_epoch(keys)
     return True

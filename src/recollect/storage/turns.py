@@ -13,7 +13,7 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placed
-from recollect.storage.rows import decode_parts, encode_message, encode_terms, thread_keys, to_micros
+from recollect.storage.rows import decode_parts, encode_message, thread_keys, to_micros
 from recollect.storage.units import assign_units, unanswered_results
 
 _CALLS_LOOKED_BACK = 100  # how many rich messages are searched for the call of a late result
@@ -41,16 +41,15 @@ class Turns(StoreCore):
 
 @dataclass(slots=True)
 class Entry:
-    """A message on its way into the database: its columns, and those of its search row."""
+    """A message on its way into the database, and the columns that do not depend on its place."""
 
     message: Message
     columns: dict[str, object]
-    terms: dict[str, object] | None
 
 
 def encode(message: Message, run_id: str | None) -> Entry:
     """Do all work on a message that needs no database."""
-    return Entry(message, encode_message(message) | {"run_id": run_id}, encode_terms(message))
+    return Entry(message, encode_message(message, run_id))
 
 
 def _append(scope: Scope, entries: Sequence[Entry], time: int) -> Transaction[list[Placed]]:
@@ -87,23 +86,19 @@ def numbers_drawn(rows: Sequence[Row], count: int) -> list[int]:
 def insertions(
     keys: Params, entries: Sequence[Entry], places: Mapping[str, Placed]
 ) -> Transaction[list[Statement]]:
-    """Return the statements that write messages of one thread, and their search rows, to their places."""
+    """Return the statements that write messages of one thread to their places."""
     turn = [entry.message for entry in entries]
     earlier = yield from _calls_before(keys, unanswered_results(turn))
     units = assign_units([(places[message.id].position, message) for message in turn], earlier)
     messages: list[Params] = []
-    terms: list[Params] = []
     for entry, unit in zip(entries, units, strict=True):
         position, number = places[entry.message.id]
         messages.append({**keys, **entry.columns, "position": position, "number": number, "unit": unit})
-        if entry.terms is not None:
-            terms.append({**keys, **entry.terms, "number": number})
-    joined = [{**keys, "unit": unit} for unit in sorted(set(earlier.values()))]
-    return [
-        Statement("insert_message", messages),
-        Statement("insert_search_row", terms),
-        Statement("join_unit", joined),
-    ]
+    statements = [Statement("insert_message", messages)]
+    if earlier:
+        joined: list[Params] = [{**keys, "unit": unit} for unit in sorted(set(earlier.values()))]
+        statements.append(Statement("join_unit", joined))
+    return statements
 
 
 def _calls_before(keys: Params, wanted: set[str]) -> Transaction[dict[str, int]]:

@@ -32,8 +32,9 @@ def assign_units(
 
 def unanswered_results(turn: Sequence[Message]) -> set[str]:
     """Return the calls that a turn has results of but does not hold itself."""
-    calls = {call.id for message in turn for call in message.tool_calls}
-    return {result.call_id for message in turn for result in message.tool_results} - calls
+    rich = [message for message in turn if not isinstance(message.body, str)]
+    calls = {call.id for message in rich for call in message.tool_calls}
+    return {result.call_id for message in rich for result in message.tool_results} - calls
 
 
 def _join(units: list[int], last: int, unit: int) -> None:

@@ -4,7 +4,6 @@ The statements of a step travel together (pipeline mode), with BEGIN and the ten
 and COMMIT behind the last, so that a transaction costs as many round trips as it has steps.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, LiteralString, TypeVar
 
@@ -79,7 +78,7 @@ class Run(Generic[T]):
 
     async def _send(self, connection: Connection, statement: Statement) -> psycopg.AsyncCursor[Row]:
         text, params = self.sql[statement.name], statement.params
-        if not isinstance(params, Sequence):
+        if not isinstance(params, list):
             return await connection.execute(text, params)
         cursor = connection.cursor()
         await cursor.executemany(text, params)

@@ -1,15 +1,15 @@
 """Running transactions on SQLite, and sharing commits between concurrent writers.
 
-A durable commit waits for the disk. A lone write does so at once, on the event loop's own thread,
-because handing it over costs as much as the wait on a fast disk. Writes that come together are
-handed to a thread as one batch, which shares a single commit; a failed one is undone by a
-savepoint and does not fail the others. Should the disk be slow, lone writes go to the thread too.
+A durable commit waits for the disk. A lone write does all of its work at once, on the event loop's own
+thread, because handing it over costs as much as the wait on a fast disk. Writes that come together run
+there too, in short slices, but share one commit, which a thread waits for while the loop prepares the
+next ones. Long jobs, and whatever must wait for another process, go to the thread as a whole. A job
+that fails is undone by a savepoint and does not fail the others.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, LiteralString, TypeVar
@@ -25,9 +25,12 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_LARGEST_BATCH = 256
+_LARGEST_BATCH = 32
+# Small steps, so that whatever else the event loop has to do comes in between.
+_SETTLED_AT_ONCE = 4
+_SLICE_SECONDS = 0.0002
+_SLOW_COMMIT_SECONDS = 0.002  # from here on a lone write does not wait for the disk on the loop's thread
 _CHECKPOINT_PAGES = 4000  # 16 MB of WAL
-_LONGEST_INLINE_SECONDS = 0.002  # what the event loop may be held up by one commit
 
 
 def run_work(connection: Database, sql: dict[str, LiteralString], work: Work[T]) -> T:
@@ -52,7 +55,7 @@ def read_work(connection: Database, sql: dict[str, LiteralString], work: Work[T]
 
 def _execute(connection: Database, sql: dict[str, LiteralString], statement: Statement) -> list[Any]:
     text, params = sql[statement.name], statement.params
-    if isinstance(params, Sequence):
+    if isinstance(params, list):
         connection.executemany(text, params)
         return []
     return connection.execute(text, params).fetchall()
@@ -85,16 +88,16 @@ class Writer:
         self._place = place
         self._in_memory = not connection.filename
         self._loop = asyncio.get_running_loop()
+        self._thread = Worker("recollect-writer")
         self._pending: list[Job] = []
         self._flush_is_due = False
-        self._thread_is_busy = False
-        self._commit_seconds = 0.0
-        self._wal_pages = 0
+        self._connection_is_taken = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._thread = Worker("recollect-writer")
+        self._commit_seconds = 0.0
+        self._log_pages = 0
         if not self._in_memory:
-            connection.set_wal_hook(self._note_wal)
+            connection.set_wal_hook(self._note_log)
 
     async def write(self, work: Work[T], *, heavy: bool) -> T:
         """Run a transaction and return its value once it is durable.
@@ -114,42 +117,68 @@ class Writer:
 
     def _schedule(self) -> None:
         # Not at once: what the other tasks of this tick write is to join the same batch.
-        if not self._flush_is_due and not self._thread_is_busy:
+        if not self._flush_is_due and not self._connection_is_taken:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_is_due = False
+        self._connection_is_taken = True
         jobs = [job for job in self._pending[:_LARGEST_BATCH] if not job.future.cancelled()]
         del self._pending[:_LARGEST_BATCH]
-        if self._in_memory or (len(jobs) == 1 and self._may_run_here(jobs[0])):
-            self._write_here(jobs)
-        elif jobs:
+        if not jobs:
+            self._next()
+        elif any(job.heavy for job in jobs) and not self._in_memory:
             self._hand_over(jobs)
         else:
-            self._next()
+            self._run_here(jobs)
 
-    def _may_run_here(self, job: Job) -> bool:
-        return not job.heavy and self._commit_seconds < _LONGEST_INLINE_SECONDS
-
-    def _write_here(self, jobs: list[Job]) -> None:
+    def _run_here(self, jobs: list[Job]) -> None:
         try:
-            outcomes = self._run_batch(jobs, seconds=0)
-        except apsw.BusyError:  # another process is writing: wait for it in the thread
+            begin_writing(self._connection, seconds=0)
+        except apsw.Error:  # mostly: another process is writing, and the thread can wait for it
+            self._hand_over(jobs)
+        else:
+            self._run_slice(jobs, [])
+
+    def _run_slice(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
+        deadline = time.perf_counter() + _SLICE_SECONDS
+        try:
+            for job in jobs[len(outcomes) :]:
+                outcomes.append(self._run_job(job))
+                if time.perf_counter() > deadline and not self._in_memory:
+                    break
+        except apsw.Error:  # SQLite has undone the whole transaction
             self._hand_over(jobs)
             return
+        if len(outcomes) < len(jobs):
+            self._loop.call_soon(self._run_slice, jobs, outcomes)
+        elif self._may_commit_here(jobs):
+            self._finish(jobs, self._commit(jobs, outcomes))
+        else:
+            self._thread.post(partial(self._serve, jobs, outcomes))
+
+    def _may_commit_here(self, jobs: list[Job]) -> bool:
+        return self._in_memory or (len(jobs) == 1 and self._commit_seconds < _SLOW_COMMIT_SECONDS)
+
+    def _finish(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
         self._settle(jobs, outcomes)
-        if self._wal_pages >= _CHECKPOINT_PAGES:
-            self._hand_over([])
+        if self._log_pages >= _CHECKPOINT_PAGES:
+            self._thread.post(self._tidy)
         else:
             self._next()
 
-    def _hand_over(self, jobs: list[Job]) -> None:
-        self._thread_is_busy = True
-        self._thread.post(partial(self._serve, jobs))
+    def _next(self) -> None:
+        self._connection_is_taken = False
+        if self._pending:
+            self._schedule()
+        else:
+            self._idle.set()
 
     def _settle(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
-        for job, outcome in zip(jobs, outcomes, strict=True):
+        if len(jobs) > _SETTLED_AT_ONCE:
+            self._loop.call_soon(self._settle, jobs[_SETTLED_AT_ONCE:], outcomes[_SETTLED_AT_ONCE:])
+        for job, outcome in zip(jobs[:_SETTLED_AT_ONCE], outcomes, strict=False):
             if job.future.cancelled():
                 continue
             if outcome.error is None:
@@ -157,60 +186,60 @@ class Writer:
             else:
                 job.future.set_exception(outcome.error)
 
-    def _next(self) -> None:
-        self._thread_is_busy = False
-        if self._pending:
-            self._schedule()
-        else:
-            self._idle.set()
+    def _hand_over(self, jobs: list[Job]) -> None:
+        self._thread.post(partial(self._serve, jobs, None))
 
-    def _serve(self, jobs: list[Job]) -> None:
-        outcomes = self._run_waiting(jobs)
-        self._thread.call_back(self._settle, jobs, outcomes)
-        if self._wal_pages >= _CHECKPOINT_PAGES:
+    def _serve(self, jobs: list[Job], outcomes: list[Outcome] | None) -> None:
+        """Commit jobs that have run, or run them first; this and what follows happens in the thread."""
+        done = self._run_batch(jobs) if outcomes is None else self._commit(jobs, outcomes)
+        self._thread.call_back(self._settle, jobs, done)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if self._log_pages >= _CHECKPOINT_PAGES:
             self._checkpoint()
         self._thread.call_back(self._next)
 
     def _checkpoint(self) -> None:
-        self._wal_pages = 0
+        self._log_pages = 0
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:  # the log keeps what was not copied, and the next try takes it along
             _log.warning("could not copy the log of %s into the database: %s", self._place, error)
 
-    def _note_wal(self, _connection: Database, _database: str, pages: int) -> int:
-        self._wal_pages = pages
+    def _note_log(self, _connection: Database, _database: str, pages: int) -> int:
+        self._log_pages = pages
         return apsw.SQLITE_OK
 
-    def _run_waiting(self, jobs: list[Job]) -> list[Outcome]:
+    def _run_batch(self, jobs: list[Job]) -> list[Outcome]:
+        """Run jobs in one transaction, after waiting for other processes."""
         try:
-            return self._run_batch(jobs, seconds=BUSY_SECONDS)
-        except apsw.BusyError as error:
-            return [Outcome(error=translate(error, self._place)) for _ in jobs]
-
-    def _run_batch(self, jobs: list[Job], *, seconds: float) -> list[Outcome]:
-        """Run jobs in one transaction; where that fails as a whole, each in one of its own.
-
-        Only the wait for other writers raises; every other fault is the outcome of a job.
-        """
-        if not jobs:
-            return []
-        try:
-            begin_writing(self._connection, seconds)
-            started = time.perf_counter()
+            self._roll_back()
+            begin_writing(self._connection, BUSY_SECONDS)
             outcomes = [self._run_job(job) for job in jobs]
-            self._connection.execute("COMMIT")
-        except apsw.BusyError:
-            raise
         except apsw.Error as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if len(jobs) == 1:
-                return [Outcome(error=translate(error, self._place))]
-            return [outcome for job in jobs for outcome in self._run_waiting([job])]
-        if len(jobs) == 1 and not jobs[0].heavy:
-            self._commit_seconds += 0.2 * (time.perf_counter() - started - self._commit_seconds)
+            return self._run_apart(jobs, error)
+        return self._commit(jobs, outcomes)
+
+    def _commit(self, jobs: list[Job], outcomes: list[Outcome]) -> list[Outcome]:
+        started = time.perf_counter()
+        try:
+            self._connection.execute("COMMIT")
+        except apsw.Error as error:
+            return self._run_apart(jobs, error)
+        self._commit_seconds += 0.2 * (time.perf_counter() - started - self._commit_seconds)
         return outcomes
+
+    def _run_apart(self, jobs: list[Job], error: apsw.Error) -> list[Outcome]:
+        """Give each job of a failed batch a transaction of its own; a lone one has failed."""
+        self._roll_back()
+        if len(jobs) == 1:
+            return [Outcome(error=translate(error, self._place))]
+        return [outcome for job in jobs for outcome in self._run_batch([job])]
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _run_job(self, job: Job) -> Outcome:
         if job.future.cancelled():

@@ -32,32 +32,35 @@ CREATE TABLE recollect.threads (
 -- text is all there is to most messages; parts holds the rest as JSON where there is more.
 -- json, not jsonb: it gives back exactly what was written, numbers and the order of keys included.
 -- unit is the position of the first message that must stay with this one: a tool call and its results.
+-- The terms are what search knows of a message; they are NULL where it is not part of the talk.
 CREATE TABLE recollect.messages (
+    number bigint NOT NULL,
     user_id text COLLATE "C" NOT NULL,
     tenant_id bigint NOT NULL,
     app_id text COLLATE "C" NOT NULL,
     project_id text COLLATE "C" NOT NULL,
     thread_id text COLLATE "C" NOT NULL,
     position bigint NOT NULL,
-    number bigint NOT NULL,
+    unit bigint NOT NULL,
     message_id text COLLATE "C" NOT NULL,
     run_id text COLLATE "C",
     role text COLLATE "C" NOT NULL,
     origin text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
     text text NOT NULL,
     parts json,
     metadata json,
-    created_at bigint NOT NULL,
-    visible boolean NOT NULL,
-    unit bigint NOT NULL,
+    term_hashes bytea,
+    term_counts bytea,
     PRIMARY KEY (user_id, tenant_id, app_id, project_id, thread_id, position)
 );
 
 CREATE UNIQUE INDEX messages_by_id
     ON recollect.messages (user_id, tenant_id, app_id, project_id, message_id);
 
--- The talk of a user over all threads.
-CREATE INDEX messages_by_user ON recollect.messages (user_id, tenant_id, number) WHERE visible;
+-- The talk of a user over all threads: what user and assistant said, in the order of commits.
+CREATE INDEX messages_by_user
+    ON recollect.messages (user_id, tenant_id, number) WHERE term_hashes IS NOT NULL;
 
 -- Deleting by integer id names no user; this is the only index that does not begin with one.
 CREATE INDEX messages_by_number ON recollect.messages (number);

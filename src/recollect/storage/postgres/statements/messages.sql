@@ -1,17 +1,17 @@
 -- name: insert_message
 INSERT INTO recollect.messages (
-    user_id, tenant_id, app_id, project_id, thread_id, position, number, message_id, run_id,
-    role, origin, text, parts, metadata, created_at, visible, unit
+    number, user_id, tenant_id, app_id, project_id, thread_id, position, unit, message_id, run_id,
+    role, origin, created_at, text, parts, metadata, term_hashes, term_counts
 ) VALUES (
-    %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s, %(position)s, %(number)s,
-    %(message_id)s, %(run_id)s, %(role)s, %(origin)s, %(text)s, %(parts)s::json,
-    %(metadata)s::json, %(created_at)s, %(visible)s, %(unit)s
+    %(number)s, %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s,
+    %(position)s, %(unit)s, %(message_id)s, %(run_id)s, %(role)s, %(origin)s, %(created_at)s,
+    %(text)s, %(parts)s::json, %(metadata)s::json, %(term_hashes)s, %(term_counts)s
 )
 
 -- name: find_messages
 -- Where messages stand; ids is a JSON list.
 SELECT message_id, thread_id, position, number, unit FROM recollect.messages
-WHERE {this_app} AND message_id IN (SELECT json_array_elements_text(%(ids)s::json))
+WHERE {this_app} AND message_id = ANY (ARRAY(SELECT json_array_elements_text(%(ids)s::json)))
 
 -- name: find_number
 -- The one look-up over all users of a tenant.
@@ -44,11 +44,17 @@ ORDER BY position LIMIT %(limit)s::bigint OFFSET %(offset)s
 
 -- name: talk_newest_first
 -- What user and assistant said, over all threads, apps and projects of the user.
-SELECT {message_columns} FROM recollect.messages WHERE {this_user} AND visible
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_user} AND term_hashes IS NOT NULL
 ORDER BY number DESC LIMIT %(limit)s::bigint OFFSET %(offset)s
 
 -- name: count_talk
-SELECT count(*) FROM recollect.messages WHERE {this_user} AND visible
+SELECT count(*) FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL
+
+-- name: search_rows_from
+SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
+FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > %(after)s
+ORDER BY number LIMIT %(limit)s::bigint
 
 -- name: join_unit
 -- Ties everything behind a tool call to it.
@@ -59,14 +65,9 @@ UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position >
 SELECT position, unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts IS NOT NULL
 ORDER BY position DESC LIMIT %(limit)s
 
--- name: unit_numbers
-SELECT number FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s
-
 -- name: delete_unit
 DELETE FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s
-
--- name: thread_numbers
-SELECT number FROM recollect.messages WHERE {this_thread}
+RETURNING number
 
 -- name: delete_thread_messages
 DELETE FROM recollect.messages WHERE {this_thread}

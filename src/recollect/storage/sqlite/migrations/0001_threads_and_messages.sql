@@ -33,34 +33,35 @@ CREATE TABLE threads (
     PRIMARY KEY (user_id, tenant_id, app_id, project_id, thread_id)
 ) STRICT, WITHOUT ROWID;
 
--- Clustered by thread, so that reading the end of one touches a page or two whatever else is stored.
+-- In the order of commits, so that writing goes to the end of the file whoever writes.
 -- text is all there is to most messages; parts holds the rest as JSON where there is more.
 -- unit is the position of the first message that must stay with this one: a tool call and its results.
+-- The terms are what search knows of a message; they are NULL where it is not part of the talk.
 CREATE TABLE messages (
+    number INTEGER PRIMARY KEY,
     user_id TEXT NOT NULL,
     tenant_id INTEGER NOT NULL,
     app_id TEXT NOT NULL,
     project_id TEXT NOT NULL,
     thread_id TEXT NOT NULL,
     position INTEGER NOT NULL,
-    number INTEGER NOT NULL,
+    unit INTEGER NOT NULL,
     message_id TEXT NOT NULL,
     run_id TEXT,
     role TEXT NOT NULL,
     origin TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
     text TEXT NOT NULL,
     parts TEXT,
     metadata TEXT,
-    created_at INTEGER NOT NULL,
-    visible INTEGER NOT NULL,
-    unit INTEGER NOT NULL,
-    PRIMARY KEY (user_id, tenant_id, app_id, project_id, thread_id, position)
-) STRICT, WITHOUT ROWID;
+    term_hashes BLOB,
+    term_counts BLOB
+) STRICT;
+
+CREATE UNIQUE INDEX messages_by_thread
+    ON messages (user_id, tenant_id, app_id, project_id, thread_id, position);
 
 CREATE UNIQUE INDEX messages_by_id ON messages (user_id, tenant_id, app_id, project_id, message_id);
 
--- The talk of a user over all threads.
-CREATE INDEX messages_by_user ON messages (user_id, tenant_id, number) WHERE visible;
-
--- Deleting by integer id names no user; this is the only index that does not begin with one.
-CREATE UNIQUE INDEX messages_by_number ON messages (number);
+-- The talk of a user over all threads: what user and assistant said, in the order of commits.
+CREATE INDEX messages_by_user ON messages (user_id, tenant_id, number) WHERE term_hashes IS NOT NULL;

@@ -1,15 +1,17 @@
 -- name: insert_message
 INSERT INTO messages (
-    user_id, tenant_id, app_id, project_id, thread_id, position, number, message_id, run_id,
-    role, origin, text, parts, metadata, created_at, visible, unit
+    number, user_id, tenant_id, app_id, project_id, thread_id, position, unit, message_id, run_id,
+    role, origin, created_at, text, parts, metadata, term_hashes, term_counts
 ) VALUES (
-    :user_id, :tenant_id, :app_id, :project_id, :thread_id, :position, :number, :message_id, :run_id,
-    :role, :origin, :text, :parts, :metadata, :created_at, :visible, :unit
+    :number, :user_id, :tenant_id, :app_id, :project_id, :thread_id,
+    :position, :unit, :message_id, :run_id, :role, :origin, :created_at,
+    :text, :parts, :metadata, :term_hashes, :term_counts
 )
 
 -- name: find_messages
--- Where messages stand; ids is a JSON list.
-SELECT message_id, thread_id, position, number, unit FROM messages
+-- Where messages stand; ids is a JSON list. Without the hint SQLite would walk through all messages
+-- of the user.
+SELECT message_id, thread_id, position, number, unit FROM messages INDEXED BY messages_by_id
 WHERE {this_app} AND message_id IN (SELECT value FROM json_each(:ids))
 
 -- name: find_number
@@ -43,11 +45,17 @@ ORDER BY position LIMIT coalesce(:limit, -1) OFFSET :offset
 
 -- name: talk_newest_first
 -- What user and assistant said, over all threads, apps and projects of the user.
-SELECT {message_columns} FROM messages WHERE {this_user} AND visible
+SELECT {message_columns} FROM messages
+WHERE {this_user} AND term_hashes IS NOT NULL
 ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
 
 -- name: count_talk
-SELECT count(*) FROM messages WHERE {this_user} AND visible
+SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
+
+-- name: search_rows_from
+SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
+FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
+ORDER BY number LIMIT coalesce(:limit, -1)
 
 -- name: join_unit
 -- Ties everything behind a tool call to it.
@@ -58,14 +66,9 @@ UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit
 SELECT position, unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
 ORDER BY position DESC LIMIT :limit
 
--- name: unit_numbers
-SELECT number FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
-
 -- name: delete_unit
 DELETE FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
-
--- name: thread_numbers
-SELECT number FROM messages WHERE {this_thread}
+RETURNING number
 
 -- name: delete_thread_messages
 DELETE FROM messages WHERE {this_thread}
