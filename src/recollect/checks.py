@@ -7,7 +7,7 @@ Every refusal is an `InvalidArgumentError` that names the argument.
 
 import json
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import cast
 
 from recollect.errors import InvalidArgumentError
@@ -76,6 +76,10 @@ def check_time(value: object, argument: str) -> datetime:
         raise InvalidArgumentError(argument, f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
         raise InvalidArgumentError(argument, "must have a time zone, e.g. datetime.now(UTC)")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgumentError(argument, "lies outside the years 1 to 9999 of UTC") from None
     return value
 
 
@@ -96,7 +100,7 @@ def json_text(value: object, argument: str) -> str:
     """Encode a checked JSON value as compact text."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except ValueError as error:  # an int with more digits than Python converts
+    except (TypeError, ValueError) as error:  # spoilt after it was checked, or an int of too many digits
         raise InvalidArgumentError(argument, f"cannot be written as JSON: {error}") from None
     return check_text(text, argument)
 

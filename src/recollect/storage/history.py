@@ -230,8 +230,8 @@ def _is_heavy(rows: int | None) -> bool:
 
 
 def _check_ids(ids: Sequence[str]) -> None:
-    if isinstance(ids, str):
-        raise InvalidArgumentError("ids", "must be a list of ids, not one text")
+    if isinstance(ids, str) or not isinstance(cast("object", ids), Sequence):
+        raise InvalidArgumentError("ids", f"must be a list of ids, not {type(ids).__name__}")
     if len(ids) > _MOST_IDS:
         raise InvalidArgumentError("ids", f"holds {len(ids)} ids; at most {_MOST_IDS} are allowed")
     for message_id in ids:

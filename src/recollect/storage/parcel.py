@@ -1,10 +1,11 @@
 """The lines of an export: written from rows, and checked when they are read."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from recollect.checks import check_id, check_int, check_json_object, check_text, check_time, json_text
 from recollect.errors import InvalidArgumentError
@@ -12,6 +13,12 @@ from recollect.messages import Message, Origin, Role, part_from_dict
 from recollect.storage.engine import Row
 from recollect.storage.rows import encode_metadata, from_micros, to_micros
 from recollect.storage.turns import Entry
+
+_Record: TypeAlias = dict[str, Any]
+_Key: TypeAlias = tuple[str, str, str]
+
+_LAST_POSITION = 2**62  # leaves room for all the messages that may still come
+_OTHER_LINE_BREAKS = re.compile("[\x7f\x85\u2028\u2029]")  # str.splitlines() breaks at three of them
 
 FORMAT = 1
 """The version of the export format; a reader refuses any other."""
@@ -45,9 +52,9 @@ class ParcelThread:
 class Parcel:
     """All that an export says, checked and ready to be written."""
 
-    threads: list[ParcelThread] = field(default_factory=list[ParcelThread])
-    messages: list[ParcelMessage] = field(default_factory=list[ParcelMessage])
-    memory: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+    threads: dict[_Key, ParcelThread] = field(default_factory=dict[_Key, ParcelThread])
+    messages: dict[_Key, ParcelMessage] = field(default_factory=dict[_Key, ParcelMessage])
+    memory: dict[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     state: dict[str, object] | None = None
 
 
@@ -101,13 +108,12 @@ def state_line(row: Row) -> str:
 
 def read_parcel(lines: Iterable[str]) -> Parcel:
     """Read an export; an `InvalidArgumentError` names the line that is wrong."""
-    records = [_record(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    records = [_record(number, line) for number, line in enumerate(lines, 1) if not _is_blank(line)]
     _check_frame(records)
     parcel = Parcel()
-    threads: dict[tuple[str, str, str], ParcelThread] = {}
     for number, record in records[1:-1]:
         try:
-            _READERS[cast("str", record["kind"])](record, parcel, threads)
+            _READERS[check_id(record["kind"], "kind")](record, parcel)
         except InvalidArgumentError as error:
             raise _wrong(number, str(error)) from None
         except KeyError as error:
@@ -115,7 +121,7 @@ def read_parcel(lines: Iterable[str]) -> Parcel:
     return parcel
 
 
-def _check_frame(records: list[tuple[int, dict[str, Any]]]) -> None:
+def _check_frame(records: list[tuple[int, _Record]]) -> None:
     if not records or records[0][1].get("kind") != "export":
         raise InvalidArgumentError("lines", "this is no export of recollect: the first line does not say so")
     if records[0][1].get("format") != FORMAT:
@@ -126,28 +132,25 @@ def _check_frame(records: list[tuple[int, dict[str, Any]]]) -> None:
         )
 
 
-def _read_thread(
-    record: dict[str, Any], parcel: Parcel, threads: dict[tuple[str, str, str], ParcelThread]
-) -> None:
+def _read_thread(record: _Record, parcel: Parcel) -> None:
     thread = ParcelThread(
-        keys=_thread_keys(record, record["id"]),
+        keys=dict(zip(("app_id", "project_id", "thread_id"), _key(record, "id"), strict=True)),
         values={
             "title": check_text(record["title"], "title"),
             "metadata": encode_metadata(check_json_object(record["metadata"], "metadata")),
             "created_at": _micros(record, "created_at"),
             "updated_at": _micros(record, "updated_at"),
-            "next_position": check_int(record["next_position"], "next_position", minimum=1),
+            "next_position": check_int(
+                record["next_position"], "next_position", minimum=1, maximum=_LAST_POSITION
+            ),
         },
     )
-    if threads.setdefault(_name(thread.keys), thread) is not thread:
+    if parcel.threads.setdefault(_key(record, "id"), thread) is not thread:
         raise InvalidArgumentError("id", "this thread is there twice")
-    parcel.threads.append(thread)
 
 
-def _read_message(
-    record: dict[str, Any], parcel: Parcel, threads: dict[tuple[str, str, str], ParcelThread]
-) -> None:
-    thread = threads.get(_name(_thread_keys(record, record["thread_id"])))
+def _read_message(record: _Record, parcel: Parcel) -> None:
+    thread = parcel.threads.get(_key(record, "thread_id"))
     if thread is None:
         raise InvalidArgumentError("thread_id", "the export has no such thread before this line")
     position = check_int(record["position"], "position", minimum=1)
@@ -156,11 +159,12 @@ def _read_message(
         raise InvalidArgumentError("position", "is not in the order of its thread")
     run_id = record["run_id"]
     item = ParcelMessage(_message(record), position, None if run_id is None else check_id(run_id, "run_id"))
+    if parcel.messages.setdefault(_key(record, "id"), item) is not item:
+        raise InvalidArgumentError("id", "another message of the export has this id")
     thread.messages.append(item)
-    parcel.messages.append(item)
 
 
-def _message(record: dict[str, Any]) -> Message:
+def _message(record: _Record) -> Message:
     content = record["content"]
     return Message(
         cast("Role", record["role"]),
@@ -172,20 +176,23 @@ def _message(record: dict[str, Any]) -> Message:
     )
 
 
-def _read_memory(record: dict[str, Any], parcel: Parcel, _: object) -> None:
+def _read_memory(record: _Record, parcel: Parcel) -> None:
     entry: dict[str, object] = {
         "key": check_id(record["key"], "key"),
         "value": json_text(check_json_object(record["value"], "value"), "value"),
         "updated_at": _micros(record, "updated_at"),
     }
-    parcel.memory.append(entry)
+    if parcel.memory.setdefault(record["key"], entry) is not entry:
+        raise InvalidArgumentError("key", "the export has another value under this key")
 
 
-def _read_state(record: dict[str, Any], parcel: Parcel, _: object) -> None:
+def _read_state(record: _Record, parcel: Parcel) -> None:
+    if parcel.state is not None:
+        raise InvalidArgumentError("state", "the export has another state")
     parcel.state = {"mode": check_id(record["mode"], "mode"), "updated_at": _micros(record, "updated_at")}
 
 
-_READERS: dict[str, Callable[[dict[str, Any], Parcel, dict[tuple[str, str, str], ParcelThread]], None]] = {
+_READERS: dict[str, Callable[[_Record, Parcel], None]] = {
     "thread": _read_thread,
     "message": _read_message,
     "memory": _read_memory,
@@ -193,14 +200,20 @@ _READERS: dict[str, Callable[[dict[str, Any], Parcel, dict[tuple[str, str, str],
 }
 
 
-def _record(number: int, line: str) -> tuple[int, dict[str, Any]]:
+def _record(number: int, line: object) -> tuple[int, _Record]:
+    if not isinstance(line, str):
+        raise _wrong(number, f"is not text but {type(line).__name__}")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise _wrong(number, f"is not JSON ({error})") from None
     if not isinstance(record, dict):
         raise _wrong(number, "is not a JSON object")
-    return number, cast("dict[str, Any]", record)
+    return number, cast("_Record", record)
+
+
+def _is_blank(line: object) -> bool:
+    return isinstance(line, str) and not line.strip()
 
 
 def _wrong(number: int, problem: str) -> InvalidArgumentError:
@@ -216,23 +229,17 @@ def _objects(content: object) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", content)
 
 
-def _thread_keys(record: dict[str, Any], thread_id: object) -> dict[str, object]:
-    return {
-        "app_id": check_id(record["app_id"], "app_id"),
-        "project_id": check_id(record["project_id"], "project_id"),
-        "thread_id": check_id(thread_id, "thread_id"),
-    }
+def _key(record: _Record, name: str) -> _Key:
+    """Return what a thread or a message is known by: its id within an app and a project."""
+    app_id, project_id = check_id(record["app_id"], "app_id"), check_id(record["project_id"], "project_id")
+    return app_id, project_id, check_id(record[name], name)
 
 
-def _name(keys: dict[str, object]) -> tuple[str, str, str]:
-    return cast("tuple[str, str, str]", (keys["app_id"], keys["project_id"], keys["thread_id"]))
-
-
-def _micros(record: dict[str, Any], name: str) -> int:
+def _micros(record: _Record, name: str) -> int:
     return to_micros(_parsed_time(record, name))
 
 
-def _parsed_time(record: dict[str, Any], name: str) -> datetime:
+def _parsed_time(record: _Record, name: str) -> datetime:
     try:
         return check_time(datetime.fromisoformat(record[name]), name)
     except (TypeError, ValueError) as error:
@@ -248,4 +255,5 @@ def _loaded(metadata: str | None) -> object:
 
 
 def _line(**values: object) -> str:
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return _OTHER_LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

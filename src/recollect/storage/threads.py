@@ -30,7 +30,7 @@ class Threads(StoreCore):
         time = to_micros(self._clock())
         values = {
             "title": DEFAULT_TITLE if title is None else check_text(title, "title"),
-            "metadata": encode_metadata(check_json_object(metadata or {}, "metadata")),
+            "metadata": encode_metadata(check_json_object({} if metadata is None else metadata, "metadata")),
             "created_at": time,
             "updated_at": time,
             "last_message_at": None,

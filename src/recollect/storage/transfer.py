@@ -77,6 +77,8 @@ async def _collected(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
         raise InvalidArgumentError("lines", "must be a series of lines, not one text; use text.splitlines()")
     if isinstance(lines, AsyncIterable):
         return [line async for line in lines]
+    if not isinstance(cast("object", lines), Iterable):
+        raise InvalidArgumentError("lines", f"must be a series of lines, not {type(lines).__name__}")
     return list(lines)
 
 
@@ -92,17 +94,20 @@ def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transact
     if not merge and any(rows[0][0] for rows in counted):
         raise ConflictError("something is kept about this user already; erase it first, or pass merge=True")
     numbers = numbers_drawn(drawn, len(parcel.messages) + len(parcel.memory) + 1)
-    for index, message in enumerate(parcel.messages):
+    for index, message in enumerate(parcel.messages.values()):
         message.number = numbers[index]
-    written = 0
-    for thread in parcel.threads:
-        written += yield from _import_thread(keys, thread, time)
-    memory = yield from _import_memory(keys, parcel.memory, numbers[len(parcel.messages) :])
+    threads = written = 0
+    for thread in parcel.threads.values():
+        is_new, fresh = yield from _import_thread(keys, thread, time)
+        threads += is_new
+        written += fresh
+    memory = yield from _import_memory(keys, [*parcel.memory.values()], numbers[len(parcel.messages) :])
     state = yield from _import_state(keys, parcel.state)
-    return {"threads": len(parcel.threads), "messages": written, "user_memory": memory, "user_state": state}
+    return {"threads": threads, "messages": written, "user_memory": memory, "user_state": state}
 
 
-def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction[int]:
+def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction[tuple[bool, int]]:
+    """Write what is new of a thread; say whether all of it was, and how many messages were."""
     keys = {**user, **thread.keys}
     ids = json.dumps([item.message.id for item in thread.messages])
     present, found = yield Step(
@@ -121,7 +126,7 @@ def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction
     elif fresh:
         statements.append(extension(keys, entries, offset + len(fresh), time))
     yield Step(statements)
-    return len(fresh)
+    return not present, len(fresh)
 
 
 def _first_free(present: list[Row], default: int) -> int:
@@ -134,7 +139,7 @@ def _import_memory(user: Params, entries: list[dict[str, object]], numbers: list
     newer = [
         {**user, **entry, "number": number}
         for entry, number in zip(entries, numbers, strict=False)
-        if cast("int", entry["updated_at"]) > stored.get(entry["key"], -1)
+        if entry["key"] not in stored or cast("int", entry["updated_at"]) > stored[entry["key"]]
     ]
     yield Step([Statement("set_memory", entry) for entry in newer])
     return len(newer)

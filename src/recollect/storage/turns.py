@@ -14,9 +14,7 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placed
 from recollect.storage.rows import decode_parts, encode_message, thread_keys, to_micros
-from recollect.storage.units import assign_units, unanswered_results
-
-_CALLS_LOOKED_BACK = 100  # how many rich messages are searched for the call of a late result
+from recollect.storage.units import assign_units, late_results
 
 
 class Turns(StoreCore):
@@ -88,30 +86,27 @@ def insertions(
 ) -> Transaction[list[Statement]]:
     """Return the statements that write messages of one thread to their places."""
     turn = [entry.message for entry in entries]
-    earlier = yield from _calls_before(keys, unanswered_results(turn))
+    earlier = yield from _calls_before(keys, late_results(turn))
     units = assign_units([(places[message.id].position, message) for message in turn], earlier)
     messages: list[Params] = []
     for entry, unit in zip(entries, units, strict=True):
         position, number = places[entry.message.id]
         messages.append({**keys, **entry.columns, "position": position, "number": number, "unit": unit})
-    statements = [Statement("insert_message", messages)]
-    if earlier:
-        joined: list[Params] = [{**keys, "unit": unit} for unit in sorted(set(earlier.values()))]
-        statements.append(Statement("join_unit", joined))
-    return statements
+    # What stands between an earlier call and its late result is tied to both, before the rest comes in.
+    joins = [Statement("join_unit", {**keys, "unit": unit}) for unit in set(earlier.values())]
+    return [*joins, Statement("insert_message", messages)]
 
 
 def _calls_before(keys: Params, wanted: set[str]) -> Transaction[dict[str, int]]:
-    """Find the units of the calls that late results belong to."""
+    """Find the unit that late results belong to: where the earliest of their calls stands."""
     if not wanted:
         return {}
-    rows = yield from query("latest_parts", {**keys, "limit": _CALLS_LOOKED_BACK})
-    calls: dict[str, int] = {}
-    for _, unit, parts in rows:
+    units: dict[str, int] = {}
+    for unit, parts in (yield from query("rich_messages", keys)):
         for part in decode_parts(parts):
             if isinstance(part, ToolCall) and part.id in wanted:
-                calls[part.id] = unit
-    return calls
+                units.setdefault(part.id, unit)  # the newest, where an id was used again
+    return dict.fromkeys(units, min(units.values(), default=0))
 
 
 def extension(keys: Params, fresh: Sequence[Entry], next_position: int, time: int) -> Statement:
@@ -138,8 +133,8 @@ def places_in_thread(found: Sequence[Row], keys: Params) -> dict[str, Placed]:
 
 
 def _checked_turn(messages: Iterable[Message]) -> list[Message]:
-    if isinstance(messages, Message):
-        raise InvalidArgumentError("messages", "must be a list of messages, not one message")
+    if isinstance(messages, Message) or not isinstance(cast("object", messages), Iterable):
+        raise InvalidArgumentError("messages", f"must be a list of messages, not {type(messages).__name__}")
     turn = list(messages)
     for message in cast("list[object]", turn):
         if not isinstance(message, Message):

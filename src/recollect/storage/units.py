@@ -14,7 +14,7 @@ def assign_units(
 ) -> list[int]:
     """Return the unit of each message of a turn, given as (position, message) in order.
 
-    `earlier_calls` names the unit of each call that stands before the turn.
+    `earlier_calls` names the unit of each call that stands before the turn and is answered in it.
     """
     units = [position for position, _ in turn]
     calls: dict[str, int] = {}
@@ -30,11 +30,15 @@ def assign_units(
     return units
 
 
-def unanswered_results(turn: Sequence[Message]) -> set[str]:
-    """Return the calls that a turn has results of but does not hold itself."""
-    rich = [message for message in turn if not isinstance(message.body, str)]
-    calls = {call.id for message in rich for call in message.tool_calls}
-    return {result.call_id for message in rich for result in message.tool_results} - calls
+def late_results(turn: Sequence[Message]) -> set[str]:
+    """Return the calls that a turn answers but that were made before it."""
+    made: set[str] = set()
+    late: set[str] = set()
+    for message in turn:
+        if not isinstance(message.body, str):
+            late |= {result.call_id for result in message.tool_results} - made
+            made |= {call.id for call in message.tool_calls}
+    return late
 
 
 def _join(units: list[int], last: int, unit: int) -> None:

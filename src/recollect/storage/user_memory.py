@@ -10,6 +10,7 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import MemoryEntry
 from recollect.storage.rows import from_micros, to_micros, user_keys
+from recollect.storage.users import remove
 
 
 class UserMemories(StoreCore):
@@ -35,13 +36,11 @@ class UserMemories(StoreCore):
 
     async def delete_memory(self, key: str, *, scope: Scope) -> bool:
         """Remove the entry under a key; say if it was there."""
-        params = memory_key(key, scope)
-        rows = await self._write(partial(locked_query, "delete_memory", params), scope)
-        return bool(rows)
+        return await self._write(partial(remove, "delete_memory", memory_key(key, scope)), scope) > 0
 
     async def clear_memory(self, *, scope: Scope) -> int:
         """Remove all entries of a user and return how many there were."""
-        return await self._write(partial(_clear, user_keys(scope)), scope)
+        return await self._write(partial(remove, "clear_memory", user_keys(scope)), scope)
 
 
 def memory_key(key: str, scope: Scope) -> dict[str, object]:
@@ -55,25 +54,7 @@ def decode_memory(row: Row) -> MemoryEntry:
     return MemoryEntry(number, key, cast("dict[str, object]", json.loads(value)), from_micros(updated_at))
 
 
-def locked_query(name: str, params: Params) -> Transaction[list[Row]]:
-    """Run one statement after locking the user."""
-    _, rows = yield Step((Statement("lock_user", params), Statement(name, params)), last=True)
-    return rows
-
-
 def _set(params: Params) -> Transaction[int]:
     _, drawn = yield Step((Statement("lock_user", params), Statement("draw_numbers", {"count": 1})))
     rows = yield from query("set_memory", {**params, "number": drawn[0][0]}, last=True)
     return cast("int", rows[0][0])
-
-
-def _clear(keys: Params) -> Transaction[int]:
-    _, counted, _ = yield Step(
-        (
-            Statement("lock_user", keys),
-            Statement("count_user_memory", keys),
-            Statement("delete_user_memory", keys),
-        ),
-        last=True,
-    )
-    return cast("int", counted[0][0])

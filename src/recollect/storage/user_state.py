@@ -5,10 +5,10 @@ from functools import partial
 from recollect.checks import check_id
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import query
+from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.records import StateEntry
 from recollect.storage.rows import from_micros, to_micros, user_keys
-from recollect.storage.user_memory import locked_query
+from recollect.storage.users import remove
 
 
 class UserStates(StoreCore):
@@ -17,7 +17,7 @@ class UserStates(StoreCore):
     async def set_state(self, mode: str, *, scope: Scope) -> None:
         """Put the user into a mode."""
         values = {"mode": check_id(mode, "mode"), "updated_at": to_micros(self._clock())}
-        await self._write(partial(locked_query, "set_state", user_keys(scope) | values), scope)
+        await self._write(partial(_set, user_keys(scope) | values), scope)
 
     async def get_state(self, *, scope: Scope) -> StateEntry | None:
         """Return the user's mode, or None."""
@@ -26,5 +26,8 @@ class UserStates(StoreCore):
 
     async def delete_state(self, *, scope: Scope) -> bool:
         """Forget the user's mode; say if there was one."""
-        rows = await self._write(partial(locked_query, "delete_state", user_keys(scope)), scope)
-        return bool(rows)
+        return await self._write(partial(remove, "delete_state", user_keys(scope)), scope) > 0
+
+
+def _set(params: Params) -> Transaction[None]:
+    yield Step((Statement("lock_user", params), Statement("set_state", params)), last=True)

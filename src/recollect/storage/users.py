@@ -1,6 +1,6 @@
 """The user as the store sees one: a row that is locked for writing, with an epoch.
 
-The epoch changes whenever something stored is changed or removed, and never takes a value again.
+The epoch changes with every removal, and never takes a value again.
 Late work (an embedding, an extraction) and caches compare it to learn that their source is gone.
 """
 
@@ -17,7 +17,7 @@ class UserEpochs(StoreCore):
     """The epochs of users."""
 
     async def epoch(self, *, scope: Scope) -> int:
-        """Return the user's epoch; it is another one after every change or removal."""
+        """Return the user's epoch; it is a higher one after every removal."""
         rows = await self._read(partial(query, "get_epoch", user_keys(scope), last=True), scope)
         return cast("int", rows[0][0])
 
@@ -27,6 +27,14 @@ def raise_epoch(keys: Params) -> Transaction[int]:
     epoch = yield from draw_number()
     yield Step((Statement("set_epoch", {**keys, "epoch": epoch}),))
     return epoch
+
+
+def remove(name: str, keys: Params) -> Transaction[int]:
+    """Run a statement that deletes rows and returns them; raise the epoch if there were any."""
+    _, gone = yield Step((Statement("lock_user", keys), Statement(name, keys)))
+    if gone:
+        yield from raise_epoch(keys)
+    return len(gone)
 
 
 def draw_number() -> Transaction[int]:

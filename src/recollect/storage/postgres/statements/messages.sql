@@ -60,10 +60,10 @@ ORDER BY number LIMIT %(limit)s::bigint
 -- Ties everything behind a tool call to it.
 UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position > %(unit)s
 
--- name: latest_parts
--- The newest messages that are more than text, to find a tool call of an earlier turn.
-SELECT position, unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts IS NOT NULL
-ORDER BY position DESC LIMIT %(limit)s
+-- name: rich_messages
+-- The messages that are more than text, newest first, to find a tool call of an earlier turn.
+SELECT unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts IS NOT NULL
+ORDER BY position DESC
 
 -- name: delete_unit
 DELETE FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s

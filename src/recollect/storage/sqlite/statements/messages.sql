@@ -61,10 +61,10 @@ ORDER BY number LIMIT coalesce(:limit, -1)
 -- Ties everything behind a tool call to it.
 UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit
 
--- name: latest_parts
--- The newest messages that are more than text, to find a tool call of an earlier turn.
-SELECT position, unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
-ORDER BY position DESC LIMIT :limit
+-- name: rich_messages
+-- The messages that are more than text, newest first, to find a tool call of an earlier turn.
+SELECT unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
+ORDER BY position DESC
 
 -- name: delete_unit
 DELETE FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
