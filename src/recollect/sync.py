@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from recollect.errors import StoreMisuseError
@@ -36,13 +37,16 @@ class Portal:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise StoreMisuseError("the connection was closed while the call was under way") from None
         finally:
             future.cancel()  # does nothing where it is done
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; calls that are under way in it are given up."""
         if not self.is_usable:
             return
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -58,3 +62,10 @@ class Portal:
             raise StoreMisuseError(
                 "a sync function was called inside its own event loop; await the async one"
             )
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
