@@ -1,0 +1,41 @@
+"""The command line: every command is in the file that has its name."""
+
+import typer
+
+from recollect.cli.bench_all import bench_all
+from recollect.cli.bench_store import bench_store
+from recollect.cli.erase import erase
+from recollect.cli.export import export
+from recollect.cli.history import history
+from recollect.cli.import_ import import_
+from recollect.cli.problems import CommandGroup, exit_code_help
+from recollect.cli.threads import threads
+from recollect.cli.tour import tour
+from recollect.cli.version import version
+
+app = typer.Typer(
+    name="recollect",
+    cls=CommandGroup,
+    help="Memory for Python agents, on one SQLite file or on PostgreSQL.",
+    epilog=exit_code_help(),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mode=None)
+
+app.command()(tour)
+app.command()(history)
+app.command()(threads)
+app.command()(export)
+app.command("import")(import_)
+app.command()(erase)
+app.command()(version)
+app.add_typer(bench, name="bench")
+bench.command("store")(bench_store)
+bench.command("all")(bench_all)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,29 @@
+"""`recollect bench all`: every benchmark, and the page that publishes them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.bench_store import Messages, Postgres, Quick, run_store, show_report
+from recollect.cli.output import say
+from recollect.errors import InvalidArgumentError
+
+Page = Annotated[Path, typer.Option("--page", help="The page whose tables are written anew.")]
+
+
+def bench_all(
+    quick: Quick = False,
+    postgres: Postgres = None,
+    messages: Messages = None,
+    page: Page = Path("docs/benchmarks.md"),
+) -> None:
+    """Run every benchmark and write the tables of docs/benchmarks.md."""
+    if not page.is_file():
+        raise InvalidArgumentError("page", f"there is no {page} here; run this in the repository or name it")
+    from recollect.bench.page import write_page
+
+    report = run_store(quick=quick, postgres=postgres, messages=messages)
+    show_report(report)
+    write_page(page, report)
+    say(f"Wrote {page}.")

@@ -1,0 +1,58 @@
+"""Options that several commands share, and what they stand for."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.errors import InvalidArgumentError, StorageUnavailableError
+from recollect.scope import Scope
+from recollect.storage.open import DATABASE_VARIABLE, sqlite_path
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar=DATABASE_VARIABLE,
+        help="The database: sqlite:///file.db or postgresql://user@host/name.",
+    ),
+]
+User = Annotated[str, typer.Option("--user", help="The user's id.")]
+Tenant = Annotated[int | None, typer.Option("--tenant", help="The tenant that the user belongs to.")]
+System = Annotated[bool, typer.Option("--system", help="The user is of the system's own data: no tenant.")]
+App = Annotated[str, typer.Option("--app", help="The app that the threads belong to.")]
+Project = Annotated[str, typer.Option("--project", help="The project that the threads belong to.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
+
+
+def chosen_tenant(tenant: int | None, *, system: bool) -> int | None:
+    """Return the tenant; exactly one of the two options must be given, so that none is meant by accident."""
+    if system == (tenant is not None):
+        raise InvalidArgumentError("tenant", "give either --tenant NUMBER or --system")
+    return tenant
+
+
+def chosen_scope(user: str, tenant: int | None, *, system: bool) -> Scope:
+    """Return the user's scope."""
+    return Scope(chosen_tenant(tenant, system=system), user)
+
+
+def existing_database(url: str | None) -> str:
+    """Return an address that something can be in: a mistyped file name must not create an empty file."""
+    found = target_database(url)
+    if _is_sqlite(found) and not Path(path := sqlite_path(found)).exists():
+        raise StorageUnavailableError(f"{path}: there is no such file")
+    return found
+
+
+def target_database(url: str | None) -> str:
+    """Return an address that outlives the command."""
+    if not url:
+        raise InvalidArgumentError("url", f"give the database's address with --url or in {DATABASE_VARIABLE}")
+    if _is_sqlite(url) and sqlite_path(url) == ":memory:":
+        raise InvalidArgumentError("url", "a database in memory ends with this command; name a file")
+    return url
+
+
+def _is_sqlite(url: str) -> bool:
+    return url.partition(":")[0].lower() == "sqlite"

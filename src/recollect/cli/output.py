@@ -1,0 +1,39 @@
+"""Writing results: data as UTF-8 whatever the terminal's encoding, and text without terminal codes."""
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def write_lines(*lines: str) -> None:
+    """Write lines to the standard output as UTF-8."""
+    stream = typer.get_binary_stream("stdout")
+    for line in lines:
+        stream.write(line.encode() + b"\n")
+    stream.flush()
+
+
+def write_json(value: object) -> None:
+    """Write one JSON value, for programs to read."""
+    write_lines(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal something that is no data."""
+    typer.echo(printable(text), err=True)
+
+
+def console() -> "Console":
+    """Return a console on the standard output, made late so that it finds the present one."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Return text that cannot move the cursor, hide text or otherwise steer a terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)

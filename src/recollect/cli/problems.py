@@ -1,0 +1,45 @@
+"""How a command fails: one clear line on the error stream, and an exit code that means something."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from recollect.cli.output import printable
+from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError, StorageError
+
+EXIT_CODES: tuple[tuple[type[RecollectError], int, str], ...] = (
+    (InvalidArgumentError, 2, "an argument is missing or wrong"),
+    (StorageError, 3, "the database could not be opened, read or written"),
+    (MemoryNotFoundError, 4, "what was named is not there"),
+    (RecollectError, 1, "anything else"),
+)
+"""The exit code of each kind of error; the first that fits counts."""
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose errors of our own end them with a line instead of a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own context, from a module of its insides
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except RecollectError as error:
+            typer.echo(f"Error: {one_line(error)}", err=True)
+            raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: RecollectError) -> int:
+    """Return the exit code for an error."""
+    return next(code for kind, code, _ in EXIT_CODES if isinstance(error, kind))
+
+
+def one_line(error: RecollectError) -> str:
+    """Return an error's message without line breaks and control characters."""
+    return printable(" ".join(str(error).split()))
+
+
+def exit_code_help() -> str:
+    """Return the table of exit codes for the help text."""
+    codes = sorted((code, meaning) for _, code, meaning in EXIT_CODES)
+    return "Exit codes: 0 all went well, " + ", ".join(f"{code} {meaning}" for code, meaning in codes) + "."
