@@ -36,6 +36,24 @@ class Run(Generic[T]):
 
     async def on(self, connection: Connection) -> T:
         """Drive the body to its end on a connection and return its value."""
+        if self.begin == READ:
+            body = self.work()
+            step = next(body)
+            if len(step.statements) == 1:
+                try:
+                    body.send(await self._run_query(connection, step.statements[0]))
+                except StopIteration as done:
+                    return done.value
+        return await self._run_block(connection)
+
+    async def _run_query(self, connection: Connection, statement: Statement) -> Results:
+        """Run a single query; the pipeline is its transaction. What needs more begins again in a block."""
+        async with connection.pipeline():
+            await connection.execute(_SET_TENANT, (str(self.tenant),))
+            cursor = await self._send(connection, statement)
+        return [await _rows(cursor)]
+
+    async def _run_block(self, connection: Connection) -> T:
         body = self.work()
         try:
             step = next(body)
@@ -53,28 +71,15 @@ class Run(Generic[T]):
 
     async def _run_step(self, connection: Connection, step: Step) -> Results:
         async with connection.pipeline():
-            bare = self._needs_no_block(step)
             if not self._begun:
-                await self._open(connection, bare=bare)
+                self._begun = True
+                await connection.execute(self.begin)
+                await connection.execute(_SET_TENANT, (str(self.tenant),))
             cursors = [await self._send(connection, statement) for statement in step.statements]
             if step.last:
-                await self._close(connection, bare=bare)
+                self.commit_was_sent = True
+                await connection.execute("COMMIT")
         return [await _rows(cursor) for cursor in cursors]
-
-    def _needs_no_block(self, step: Step) -> bool:
-        """Whether the pipeline itself, a transaction until its end, is enough: for a single query."""
-        return not self._begun and self.begin == READ and step.last and len(step.statements) == 1
-
-    async def _open(self, connection: Connection, *, bare: bool) -> None:
-        self._begun = True
-        if not bare:
-            await connection.execute(self.begin)
-        await connection.execute(_SET_TENANT, (str(self.tenant),))
-
-    async def _close(self, connection: Connection, *, bare: bool) -> None:
-        self.commit_was_sent = True
-        if not bare:
-            await connection.execute("COMMIT")
 
     async def _send(self, connection: Connection, statement: Statement) -> psycopg.AsyncCursor[Row]:
         text, params = self.sql[statement.name], statement.params

@@ -62,6 +62,10 @@ class Database(Protocol):
         """Run SQL once for each set of values."""
         ...
 
+    def config(self, op: int, value: int) -> object:
+        """Set an option of the connection."""
+        ...
+
     def set_busy_timeout(self, milliseconds: int) -> None:
         """Wait for so long by itself."""
         ...
@@ -91,6 +95,8 @@ def connect(path: str, *, patient: bool = False) -> Database:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
         _open_connections.add(connection)
+        # Else SQLite plans anew whenever the values of a query change, which ours have no use for.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
             _insist(connection, setting, BUSY_SECONDS)
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000) if patient else 0)

@@ -29,8 +29,9 @@ _LARGEST_BATCH = 32
 # Small steps, so that whatever else the event loop has to do comes in between.
 _SETTLED_AT_ONCE = 4
 _SLICE_SECONDS = 0.0002
+_QUIET_SECONDS = 0.05  # after writes that came together, others are waited for
 _SLOW_COMMIT_SECONDS = 0.002  # from here on a lone write does not wait for the disk on the loop's thread
-_CHECKPOINT_PAGES = 4000  # 16 MB of WAL
+_CHECKPOINT_PAGES = 1000  # a log that is used again and again is quicker than one that grows
 
 
 def run_work(connection: Database, sql: dict[str, LiteralString], work: Work[T]) -> T:
@@ -45,7 +46,17 @@ def run_work(connection: Database, sql: dict[str, LiteralString], work: Work[T])
 
 
 def read_work(connection: Database, sql: dict[str, LiteralString], work: Work[T]) -> T:
-    """Run a transaction that reads one state of the database."""
+    """Run a transaction that reads one state of the database.
+
+    Most have a single statement, which needs no transaction around it; the others are begun again in one.
+    """
+    body = work()
+    step = next(body)
+    if len(step.statements) == 1:
+        try:
+            body.send([_execute(connection, sql, step.statements[0])])
+        except StopIteration as done:
+            return done.value
     connection.execute("BEGIN")
     try:
         return run_work(connection, sql, work)
@@ -92,6 +103,8 @@ class Writer:
         self._pending: list[Job] = []
         self._flush_is_due = False
         self._connection_is_taken = False
+        self._written_in_tick = False
+        self._crowded_at = float("-inf")
         self._idle = asyncio.Event()
         self._idle.set()
         self._commit_seconds = 0.0
@@ -105,15 +118,30 @@ class Writer:
         Cancelled before it has begun it leaves nothing; cancelled later it is committed all the same.
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        self._pending.append(Job(work, future, heavy))
         self._idle.clear()
-        self._schedule()
+        self._pending.append(Job(work, future, heavy))
+        if self._is_alone():
+            self._flush()
+        else:
+            self._schedule()
         return await future
 
     async def close(self) -> None:
         """Write what is pending, then end the thread."""
         await self._idle.wait()
         await self._thread.close()
+
+    def _is_alone(self) -> bool:
+        """Whether nobody else is likely to write in this tick, so that there is nothing to wait for."""
+        first = not self._written_in_tick
+        if first:
+            self._written_in_tick = True
+            self._loop.call_soon(self._end_tick)
+        quiet = self._loop.time() - self._crowded_at > _QUIET_SECONDS
+        return first and quiet and not self._flush_is_due and not self._connection_is_taken
+
+    def _end_tick(self) -> None:
+        self._written_in_tick = False
 
     def _schedule(self) -> None:
         # Not at once: what the other tasks of this tick write is to join the same batch.
@@ -126,6 +154,8 @@ class Writer:
         self._connection_is_taken = True
         jobs = [job for job in self._pending[:_LARGEST_BATCH] if not job.future.cancelled()]
         del self._pending[:_LARGEST_BATCH]
+        if len(jobs) > 1:
+            self._crowded_at = self._loop.time()
         if not jobs:
             self._next()
         elif any(job.heavy for job in jobs) and not self._in_memory:
@@ -145,7 +175,7 @@ class Writer:
         deadline = time.perf_counter() + _SLICE_SECONDS
         try:
             for job in jobs[len(outcomes) :]:
-                outcomes.append(self._run_job(job))
+                outcomes.append(self._run_job(job, alone=len(jobs) == 1))
                 if time.perf_counter() > deadline and not self._in_memory:
                     break
         except apsw.Error:  # SQLite has undone the whole transaction
@@ -216,12 +246,14 @@ class Writer:
         try:
             self._roll_back()
             begin_writing(self._connection, BUSY_SECONDS)
-            outcomes = [self._run_job(job) for job in jobs]
+            outcomes = [self._run_job(job, alone=len(jobs) == 1) for job in jobs]
         except apsw.Error as error:
             return self._run_apart(jobs, error)
         return self._commit(jobs, outcomes)
 
     def _commit(self, jobs: list[Job], outcomes: list[Outcome]) -> list[Outcome]:
+        if not self._connection.in_transaction:  # a lone job has failed
+            return outcomes
         started = time.perf_counter()
         try:
             self._connection.execute("COMMIT")
@@ -241,14 +273,17 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _run_job(self, job: Job) -> Outcome:
+    def _run_job(self, job: Job, *, alone: bool) -> Outcome:
+        """Run a job within the open transaction; one that fails leaves nothing behind in it."""
         if job.future.cancelled():
             return Outcome()
-        self._connection.execute("SAVEPOINT job")
+        if not alone:
+            self._connection.execute("SAVEPOINT job")
         outcome = self._outcome_of(job)
         if outcome.error is not None:
-            self._connection.execute("ROLLBACK TO job")
-        self._connection.execute("RELEASE job")
+            self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO job")
+        if not alone:
+            self._connection.execute("RELEASE job")
         return outcome
 
     def _outcome_of(self, job: Job) -> Outcome:
