@@ -27,7 +27,7 @@ class History(StoreCore):
 
         More than `limit` come back where the oldest would else be parted from its tool call.
         """
-        work = partial(_last, thread_keys(scope), _checked_limit(limit))
+        work = partial(_up_to, thread_keys(scope), MAX_INT, _checked_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
 
     async def messages_before(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
@@ -104,10 +104,6 @@ class History(StoreCore):
         return await self._write(partial(_clear, user_keys(scope)), scope, heavy=True)
 
 
-def _last(keys: Params, limit: int | None) -> Transaction[list[Message]]:
-    return (yield from _up_to(keys, MAX_INT, limit))
-
-
 def _before(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
     _, unit = yield from _place_of(keys, message_id)
     return (yield from _up_to(keys, unit, limit))
@@ -124,7 +120,9 @@ def _after(keys: Params, message_id: str, limit: int | None) -> Transaction[list
 def _up_to(keys: Params, before: int, limit: int | None) -> Transaction[list[Message]]:
     rows = yield from query("messages_up_to", {**keys, "before": before, "limit": limit})
     rows.reverse()
-    return _decoded((yield from _with_whole_start(keys, rows)))
+    if rows and rows[0][_UNIT] < rows[0][_POSITION]:
+        rows = yield from _with_whole_start(keys, rows)
+    return _decoded(rows)
 
 
 def _page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:

@@ -40,7 +40,13 @@ def app_keys(scope: Scope) -> dict[str, object]:
 
 def thread_keys(scope: Scope) -> dict[str, object]:
     """Return the key columns that name one thread; an error where the scope names none."""
-    return app_keys(scope) | {"thread_id": scope.required_thread_id}
+    return {
+        "user_id": scope.user_id,
+        "tenant_id": scope.tenant_key,
+        "app_id": scope.app_id,
+        "project_id": scope.project_id,
+        "thread_id": scope.required_thread_id,
+    }
 
 
 def encode_metadata(metadata: Mapping[str, object]) -> str | None:
