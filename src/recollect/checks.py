@@ -71,16 +71,15 @@ def check_int(value: object, argument: str, *, minimum: int = 0, maximum: int = 
 
 
 def check_time(value: object, argument: str) -> datetime:
-    """Return the value if it is a datetime that knows its time zone."""
+    """Return the value in UTC if it is a datetime that knows its time zone."""
     if not isinstance(value, datetime):
         raise InvalidArgumentError(argument, f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
         raise InvalidArgumentError(argument, "must have a time zone, e.g. datetime.now(UTC)")
     try:
-        value.astimezone(UTC)
+        return value.astimezone(UTC)
     except OverflowError:
         raise InvalidArgumentError(argument, "lies outside the years 1 to 9999 of UTC") from None
-    return value
 
 
 def check_json_object(value: object, argument: str) -> dict[str, object]:

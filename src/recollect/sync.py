@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ class Portal:
     def __init__(self) -> None:
         """Start the thread."""
         self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-portal", daemon=True)
         self._thread.start()
@@ -25,16 +27,17 @@ class Portal:
     @property
     def is_usable(self) -> bool:
         """Whether it is open and belongs to this process."""
-        return self._process == os.getpid() and not self._loop.is_closed()
+        return self._process == os.getpid() and not self._is_closed
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
-        try:
-            self._check_caller()
-        except StoreMisuseError:
-            coroutine.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._lock:
+            try:
+                self._check_caller()
+            except StoreMisuseError:
+                coroutine.close()
+                raise
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         except CancelledError:
@@ -42,11 +45,13 @@ class Portal:
         finally:
             future.cancel()  # does nothing where it is done
 
-    def close(self) -> None:
-        """End the thread; calls that are under way in it are given up."""
-        if not self.is_usable:
-            return
-        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Run what comes last, give up the calls that are under way, and end the thread."""
+        with self._lock:
+            if not self.is_usable:
+                return
+            self._is_closed = True
+        asyncio.run_coroutine_threadsafe(_end(last), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -56,7 +61,7 @@ class Portal:
             raise StoreMisuseError(
                 "this connection was opened before the process forked; call connect() again in the child"
             )
-        if self._loop.is_closed():
+        if self._is_closed:
             raise StoreMisuseError("this connection is closed; call connect() again")
         if threading.current_thread() is self._thread:
             raise StoreMisuseError(
@@ -64,7 +69,9 @@ class Portal:
             )
 
 
-async def _cancel_others() -> None:
+async def _end(last: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+    if last is not None:
+        await last()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

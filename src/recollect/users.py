@@ -227,9 +227,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the store; what was opened by another process is left to it."""
-        if self._portal.is_usable:
-            self._portal.run(self._store.close())
-            self._portal.close()
+        self._portal.close(self._store.close)
 
     def __enter__(self) -> Self:
         """Return the connection itself."""

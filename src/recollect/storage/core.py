@@ -27,7 +27,7 @@ class StoreCore:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
-        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def engine_name(self) -> str:
@@ -36,11 +36,11 @@ class StoreCore:
 
     async def close(self) -> None:
         """Finish what is under way and close; closing twice is no error."""
-        if self._closed:
-            return
-        self._check_owner()
-        self._closed = True
-        await self._engine.close()
+        if self._closing is None:
+            self._check_owner()
+            self._closing = self._loop.create_task(self._engine.close())
+        # Shielded, so that whoever is cancelled while waiting leaves nothing half-closed.
+        await asyncio.shield(self._closing)
 
     async def __aenter__(self) -> Self:
         """Return the store itself."""
@@ -63,7 +63,7 @@ class StoreCore:
             raise StoreMisuseError(
                 "this store was opened before the process forked; open a store of your own in the child"
             )
-        if self._closed:
+        if self._closing is not None:
             raise StoreMisuseError("this store is closed")
         if asyncio.get_running_loop() is not self._loop:
             raise StoreMisuseError(

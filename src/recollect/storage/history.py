@@ -47,8 +47,9 @@ class History(StoreCore):
     async def page_of_messages(self, *, limit: int, offset: int = 0, scope: Scope) -> list[Message]:
         """Return a page of a thread, oldest first.
 
-        Pages of one limit meet without gap or overlap. A unit is on the page where it begins,
-        so a page can hold a few messages more or less than `limit`.
+        Pages of one limit meet without gap or overlap. A unit is on the page where it begins, so a page
+        can hold a few messages more or less than `limit`, or none: go on until `offset` reaches the
+        thread's `message_count`.
         """
         check_int(limit, "limit", minimum=1)
         check_int(offset, "offset")

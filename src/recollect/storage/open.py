@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from recollect.checks import check_int, check_text
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.messages import now
 from recollect.storage.base import Store
@@ -60,11 +61,12 @@ def open_store(url: str | None = None, *, pool_size: int = 10, clock: Clock = no
     found = url if url is not None else os.environ.get(DATABASE_VARIABLE)
     if not found:
         raise InvalidArgumentError("url", f"give an address ({_FORMS}) or set {DATABASE_VARIABLE}")
-    return Opening(found, pool_size=pool_size, clock=clock)
+    check_text(found, "url")
+    return Opening(found, pool_size=check_int(pool_size, "pool_size", minimum=1, maximum=1000), clock=clock)
 
 
 async def _open_engine(url: str, pool_size: int) -> Engine:
-    scheme = url.partition(":")[0].lower() if isinstance(url, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+    scheme = url.partition(":")[0].lower()
     if scheme == "sqlite":
         from recollect.storage.sqlite.engine import SqliteEngine
 
@@ -86,14 +88,16 @@ async def _open_postgres(url: str, pool_size: int) -> Engine:
 
 def sqlite_path(url: str) -> str:
     """Return the file that a SQLite address names, `:memory:` for none."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its message would quote the address
+        raise InvalidArgumentError("url", f"must look like {_FORMS}") from None
     if parts.netloc:
-        raise InvalidArgumentError("url", f"a file needs three slashes: sqlite:///{parts.netloc}{parts.path}")
+        raise InvalidArgumentError("url", "a file needs three slashes: sqlite:///file.db")
     if parts.query or parts.fragment:
         raise InvalidArgumentError(
             "url", "a SQLite address takes no '?' or '#'; write %3F or %23 in a file name"
         )
     path = unquote(parts.path.removeprefix("/"))
-    if "\0" in path:
-        raise InvalidArgumentError("url", "a file name cannot contain NUL")
+    check_text(path, "url")
     return path or ":memory:"

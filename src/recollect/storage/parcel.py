@@ -9,9 +9,16 @@ from typing import Any, TypeAlias, cast
 
 from recollect.checks import check_id, check_int, check_json_object, check_text, check_time, json_text
 from recollect.errors import InvalidArgumentError
-from recollect.messages import Message, Origin, Role, part_from_dict
+from recollect.messages import Message, Origin, Role, part_from_dict, part_to_dict
 from recollect.storage.engine import Row
-from recollect.storage.rows import encode_metadata, from_micros, to_micros
+from recollect.storage.rows import (
+    decode_json,
+    decode_metadata,
+    decode_parts,
+    encode_metadata,
+    from_micros,
+    to_micros,
+)
 from recollect.storage.turns import Entry
 
 _Record: TypeAlias = dict[str, Any]
@@ -67,7 +74,7 @@ def thread_line(row: Row) -> str:
         project_id=project_id,
         id=thread_id,
         title=title,
-        metadata=_loaded(metadata),
+        metadata=decode_metadata(metadata),
         created_at=_time(created),
         updated_at=_time(updated),
         next_position=next_position,
@@ -87,8 +94,8 @@ def message_line(row: Row) -> str:
         id=message_id,
         role=role,
         origin=origin,
-        content=text if parts is None else json.loads(parts),
-        metadata=_loaded(metadata),
+        content=text if parts is None else [part_to_dict(part) for part in decode_parts(parts)],
+        metadata=decode_metadata(metadata),
         created_at=_time(created),
         run_id=run_id,
     )
@@ -97,7 +104,7 @@ def message_line(row: Row) -> str:
 def memory_line(row: Row) -> str:
     """Write a memory value."""
     key, _, value, updated = row
-    return _line(kind="memory", key=key, value=json.loads(value), updated_at=_time(updated))
+    return _line(kind="memory", key=key, value=decode_json(value), updated_at=_time(updated))
 
 
 def state_line(row: Row) -> str:
@@ -248,10 +255,6 @@ def _parsed_time(record: _Record, name: str) -> datetime:
 
 def _time(micros: int) -> str:
     return from_micros(micros).isoformat()
-
-
-def _loaded(metadata: str | None) -> object:
-    return {} if metadata is None else json.loads(metadata)
 
 
 def _line(**values: object) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from recollect.checks import json_text
+from recollect.errors import StorageCorruptError
 from recollect.messages import Message, Part, part_from_dict, part_to_dict
 from recollect.recall.analyser import analyse
 from recollect.scope import Scope
@@ -54,9 +55,17 @@ def encode_metadata(metadata: Mapping[str, object]) -> str | None:
     return json_text(metadata, "metadata") if metadata else None
 
 
+def decode_json(column: str) -> object:
+    """Return the JSON value that a column holds."""
+    try:
+        return json.loads(column)
+    except ValueError as error:
+        raise _damaged() from error
+
+
 def decode_metadata(column: str | None) -> dict[str, object]:
     """Return the metadata that a column holds."""
-    return {} if column is None else cast("dict[str, object]", json.loads(column))
+    return {} if column is None else cast("dict[str, object]", decode_json(column))
 
 
 def encode_message(message: Message, run_id: str | None) -> dict[str, object]:
@@ -127,4 +136,11 @@ def decode_message(row: Row) -> Message:
 
 def decode_parts(column: str) -> tuple[Part, ...]:
     """Return the parts that a column holds."""
-    return tuple(part_from_dict(part) for part in json.loads(column))
+    try:
+        return tuple(part_from_dict(part) for part in json.loads(column))
+    except (TypeError, ValueError) as error:
+        raise _damaged() from error
+
+
+def _damaged() -> StorageCorruptError:
+    return StorageCorruptError("a stored row is damaged; restore the database from a backup")

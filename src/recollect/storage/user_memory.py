@@ -1,6 +1,5 @@
 """User memory: JSON objects by key."""
 
-import json
 from functools import partial
 from typing import cast
 
@@ -9,7 +8,7 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import MemoryEntry
-from recollect.storage.rows import from_micros, to_micros, user_keys
+from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
 from recollect.storage.users import remove
 
 
@@ -51,7 +50,7 @@ def memory_key(key: str, scope: Scope) -> dict[str, object]:
 def decode_memory(row: Row) -> MemoryEntry:
     """Make an entry from its columns."""
     key, number, value, updated_at = row
-    return MemoryEntry(number, key, cast("dict[str, object]", json.loads(value)), from_micros(updated_at))
+    return MemoryEntry(number, key, cast("dict[str, object]", decode_json(value)), from_micros(updated_at))
 
 
 def _set(params: Params) -> Transaction[int]:

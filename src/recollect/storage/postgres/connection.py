@@ -13,7 +13,7 @@ from recollect.storage.postgres.faults import translate
 from recollect.storage.rows import to_micros
 from recollect.storage.sql import Migration, load_migrations, load_statements
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 """How long a connection may take to be made, and a caller may wait for a free one."""
 
 _MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes agree
@@ -31,6 +31,12 @@ def place_of(url: str) -> str:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:  # its message would quote the address, password and all
         raise InvalidArgumentError("url", "is not a PostgreSQL address that libpq understands") from None
+    if not all(_is_port(port) for port in str(parts.get("port") or "5432").split(",")):
+        raise InvalidArgumentError(
+            "url", "its port is no number from 1 to 65535; write ':' and '/' in a password as %3A and %2F"
+        )
+    if "@" in f"{parts.get('host')}{parts.get('dbname')}":
+        raise InvalidArgumentError("url", "has one '@' too many; write '@' in a password as %40")
     return f"postgresql {parts.get('host') or 'on this machine'}/{parts.get('dbname') or ''}"
 
 
@@ -46,6 +52,12 @@ async def prepare(url: str, *, up_to: int | None = None) -> None:
                 await _apply(connection, up_to)
     except psycopg.Error as error:
         raise translate(error, place) from error
+    except UnicodeError:  # the rules for host names
+        raise InvalidArgumentError("url", "its host is no valid host name") from None
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and 0 < int(text) <= 65535  # noqa: PLR2004 - the largest there is
 
 
 async def open_pool(url: str, size: int) -> Pool:

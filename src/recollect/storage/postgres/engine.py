@@ -26,7 +26,7 @@ class PostgresEngine:
         self._pool = pool
         self._sql = sql
         self._place = place
-        self._writes: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(cls, url: str, pool_size: int) -> Self:
@@ -36,22 +36,19 @@ class PostgresEngine:
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that changes nothing, on one state of the database."""
-        return await self._attempt(work, tenant, begin=READ)
+        return await self._to_the_end(self._attempt(work, tenant, begin=READ))
 
     async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
-        """Run a transaction and return once it is durable.
-
-        Cancelling the caller does not stop it half-way: it goes on beside, and `close` waits for it.
-        """
-        return await asyncio.shield(self._task(self._attempt(work, tenant, begin=WRITE)))
+        """Run a transaction and return once it is durable."""
+        return await self._to_the_end(self._attempt(work, tenant, begin=WRITE))
 
     async def purge(self) -> None:
         """Nothing to do: the server's own vacuum overwrites what was deleted."""
 
     async def close(self) -> None:
         """Finish what is under way and close all connections."""
-        if self._writes:
-            await asyncio.wait(self._writes)
+        if self._running:
+            await asyncio.wait(self._running)
         await self._pool.close()
 
     async def _attempt(self, work: Work[T], tenant: int, begin: LiteralString) -> T:
@@ -59,12 +56,15 @@ class PostgresEngine:
         run = Run(work, tenant, self._sql, begin)
         try:
             return await self._run(run)
+        except PoolTimeout as error:
+            raise translate(error, self._place) from error
         except psycopg.OperationalError as error:
             if run.commit_was_sent and begin == WRITE:
                 raise translate(error, self._place) from error
-        except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+        except (psycopg.Error, PoolClosed) as error:
             raise translate(error, self._place) from error
         try:
+            await self._pool.check()  # what killed one connection has mostly killed the others too
             return await self._run(Run(work, tenant, self._sql, begin))
         except (psycopg.Error, PoolTimeout, PoolClosed) as error:
             raise translate(error, self._place) from error
@@ -73,8 +73,17 @@ class PostgresEngine:
         async with self._pool.connection() as connection:
             return await run.on(connection)
 
-    def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something that goes on beside when its caller is cancelled; `close` waits for it.
+
+        Cut off half-way, a write would be in doubt, and both sides could disagree on what was prepared.
+        """
         task = asyncio.ensure_future(work)
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        return task
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody misses it when the caller was cancelled

@@ -64,7 +64,7 @@ class Run(Generic[T]):
                 self.commit_was_sent = True
                 await connection.execute("COMMIT")
             return done.value
-        except BaseException:
+        except Exception:
             if not connection.closed:
                 await connection.rollback()
             raise

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import apsw
 
-from recollect.errors import StorageCorruptError, StorageUnavailableError
+from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.messages import now
 from recollect.storage.engine import Params, Row
 from recollect.storage.migrate import pending
@@ -85,16 +85,23 @@ class Database(Protocol):
 
 _open_connections: weakref.WeakSet[Database] = weakref.WeakSet()
 _inherited: list[Database] = []
+_inherited_files: set[tuple[int, int]] = set()
 
 
 def connect(path: str, *, patient: bool = False) -> Database:
     """Open a connection; a patient one waits for others by itself, any other says at once that it must."""
-    if path != MEMORY and not Path(path).absolute().parent.is_dir():
-        raise StorageUnavailableError(f"{path}: its folder does not exist; create it first")
+    if path != MEMORY:
+        _check_folder(path)
+        if _identity(path) in _inherited_files:
+            raise StoreMisuseError(
+                f"{path}: this file was open when the process forked, and SQLite cannot share it with a "
+                "forked child; open it after forking, or start the child afresh (multiprocessing: 'spawn')"
+            )
     with _closing_on_error(path) as stack:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
         _open_connections.add(connection)
+        _check_ours(connection, path)
         # Else SQLite plans anew whenever the values of a query change, which ours have no use for.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
@@ -104,12 +111,28 @@ def connect(path: str, *, patient: bool = False) -> Database:
     return connection
 
 
+def _check_folder(path: str) -> None:
+    try:
+        exists = Path(path).absolute().parent.is_dir()
+    except OSError as error:
+        raise StorageUnavailableError(f"{path}: its folder cannot be opened ({error.strerror})") from error
+    if not exists:
+        raise StorageUnavailableError(f"{path}: its folder does not exist; create it first")
+
+
+def _check_ours(connection: Database, path: str) -> None:
+    """Refuse another program's database, before any setting changes it."""
+    tables = {row[0] for row in connection.execute(_TABLES).fetchall()}
+    if tables and "recollect_migrations" not in tables:
+        raise StorageCorruptError(f"{path}: this is the database of another program; choose another file")
+
+
 def prepare(path: str, *, up_to: int | None = None) -> Database:
     """Open a connection and bring the schema up to date, or up to a version."""
     with _closing_on_error(path) as stack:
         connection = connect(path)
         stack.callback(connection.close)
-        while todo := _pending(connection, path, up_to):
+        while todo := _pending(connection, up_to):
             _apply_next(connection, todo[0].number)
         stack.pop_all()
     return connection
@@ -148,11 +171,9 @@ def _insist(connection: Database, statement: str, seconds: float) -> None:
             return
 
 
-def _pending(connection: Database, path: str, up_to: int | None = None) -> list[Migration]:
+def _pending(connection: Database, up_to: int | None = None) -> list[Migration]:
     statements = load_statements("sqlite")
-    tables = {row[0] for row in connection.execute(_TABLES).fetchall()}
-    if tables and "recollect_migrations" not in tables:
-        raise StorageCorruptError(f"{path}: this is the database of another program; choose another file")
+    tables = connection.execute(_TABLES).fetchall()
     applied = connection.execute(statements["applied_migrations"]).fetchall() if tables else []
     todo = pending(load_migrations("sqlite"), applied)
     return [migration for migration in todo if up_to is None or migration.number <= up_to]
@@ -177,11 +198,28 @@ def _apply_next(connection: Database, number: int) -> None:
 
 
 def _leave_to_parent() -> None:
-    """Keep a forked child from closing the parent's connections.
+    """Keep a forked child away from the files that its parent has open.
 
-    Closing one would tidy up files that the parent goes on using, so the child holds on to them.
+    Closing a connection there would tidy up under the parent's hands, so the child holds on to them. And
+    SQLite remembers the locks of a file by process: in the child it believes to have what only the parent
+    has, and what the child writes could be lost. So the child may not open these files again either.
     """
     _inherited.extend(_open_connections)
+    for connection in _open_connections:
+        try:
+            identity = _identity(connection.filename)
+        except apsw.ConnectionClosedError:
+            continue
+        if identity is not None:
+            _inherited_files.add(identity)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - also for the empty path of a database in memory
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)

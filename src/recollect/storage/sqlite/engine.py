@@ -1,7 +1,9 @@
 """The SQLite engine: quick reads on the event loop's thread, long ones beside it, one writer."""
 
 import asyncio
+import logging
 from functools import partial
+from pathlib import Path
 from typing import LiteralString, Self, TypeVar
 
 import apsw
@@ -14,6 +16,10 @@ from recollect.storage.sqlite.transactions import Writer, read_work
 from recollect.storage.worker import Worker
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_LARGEST_SCRUBBED = 256 * 1024 * 1024
 
 
 class SqliteEngine:
@@ -54,9 +60,12 @@ class SqliteEngine:
         return await self._writer.write(work, heavy=heavy)
 
     async def purge(self) -> None:
-        """Empty the log, which still holds what was deleted from the file."""
+        """Write the file anew and empty its log: both still hold traces of what was deleted.
+
+        A large file is not written anew, because nobody else can write meanwhile; VACUUM does it any time.
+        """
         if not self._in_memory:
-            await self._reader.run(self._truncate_log)
+            await self._reader.run(self._scrub)
 
     async def close(self) -> None:
         """Finish what is under way and close all connections."""
@@ -71,10 +80,13 @@ class SqliteEngine:
         except apsw.Error as error:
             raise translate(error, self._path) from error
 
-    def _truncate_log(self) -> None:
+    def _scrub(self) -> None:
         try:
+            # Deleted rows are overwritten, but not the copies that SQLite makes when it moves rows about.
+            if Path(self._path).stat().st_size <= _LARGEST_SCRUBBED:
+                self._long_connection.execute("VACUUM").fetchall()
             self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            pass  # a reader still needs the log; the next checkpoint overwrites it
+        except (apsw.BusyError, apsw.FullError) as error:
+            _log.warning("%s: what was erased may be found in the file until VACUUM: %s", self._path, error)
         except apsw.Error as error:
             raise translate(error, self._path) from error

@@ -16,6 +16,7 @@ from typing import Any, LiteralString, TypeVar
 
 import apsw
 
+from recollect.errors import StorageCorruptError
 from recollect.storage.engine import Statement, Work
 from recollect.storage.sqlite.connection import BUSY_SECONDS, Database, begin_writing
 from recollect.storage.sqlite.faults import translate
@@ -69,7 +70,10 @@ def _execute(connection: Database, sql: dict[str, LiteralString], statement: Sta
     if isinstance(params, list):
         connection.executemany(text, params)
         return []
-    return connection.execute(text, params).fetchall()
+    try:
+        return connection.execute(text, params).fetchall()
+    except UnicodeDecodeError as error:
+        raise StorageCorruptError("stored text is damaged; restore the database from a backup") from error
 
 
 @dataclass(slots=True)
