@@ -16,6 +16,7 @@ from recollect.storage.sql import Migration, load_migrations, load_statements
 CONNECT_SECONDS = 5
 """How long a connection may take to be made, and a caller may wait for a free one."""
 
+_RETRY_SECONDS = 2  # the pool tries less and less often; after this it begins again with the next caller
 _MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes agree
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -44,9 +45,7 @@ async def prepare(url: str, *, up_to: int | None = None) -> None:
     """Bring the schema up to date, or up to a version; without anything to do no privilege is needed."""
     place = place_of(url)
     try:
-        async with await psycopg.AsyncConnection.connect(
-            url, autocommit=True, connect_timeout=CONNECT_SECONDS
-        ) as connection:
+        async with await psycopg.AsyncConnection.connect(url, **_options(url)) as connection:
             if await _pending(connection, up_to):
                 await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
                 await _apply(connection, up_to)
@@ -54,6 +53,12 @@ async def prepare(url: str, *, up_to: int | None = None) -> None:
         raise translate(error, place) from error
     except UnicodeError:  # the rules for host names
         raise InvalidArgumentError("url", "its host is no valid host name") from None
+
+
+def _options(url: str) -> dict[str, Any]:
+    """Return what a connection is opened with, besides what its address says."""
+    named = "connect_timeout" in conninfo.conninfo_to_dict(url)
+    return {"autocommit": True} if named else {"autocommit": True, "connect_timeout": CONNECT_SECONDS}
 
 
 def _is_port(text: str) -> bool:
@@ -68,7 +73,8 @@ async def open_pool(url: str, size: int) -> Pool:
         max_size=size,
         open=False,
         timeout=CONNECT_SECONDS,
-        kwargs={"autocommit": True, "connect_timeout": CONNECT_SECONDS},
+        reconnect_timeout=_RETRY_SECONDS,
+        kwargs=_options(url),
         connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
     )
     await pool.open()

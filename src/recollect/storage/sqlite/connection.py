@@ -122,7 +122,7 @@ def _check_folder(path: str) -> None:
 
 def _check_ours(connection: Database, path: str) -> None:
     """Refuse another program's database, before any setting changes it."""
-    tables = {row[0] for row in connection.execute(_TABLES).fetchall()}
+    tables = {row[0] for row in _insist(connection, _TABLES, BUSY_SECONDS)}
     if tables and "recollect_migrations" not in tables:
         raise StorageCorruptError(f"{path}: this is the database of another program; choose another file")
 
@@ -153,8 +153,8 @@ def begin_writing(connection: Database, seconds: float) -> None:
     _insist(connection, "BEGIN IMMEDIATE", seconds)
 
 
-def _insist(connection: Database, statement: str, seconds: float) -> None:
-    """Run a statement again and again while the file is busy.
+def _insist(connection: Database, statement: str, seconds: float) -> list[Row]:
+    """Run a statement again and again while the file is busy, and return its rows.
 
     SQLite's own waiting makes longer and longer pauses, so that whoever waits long waits longer
     still. Short random pauses give every process the same chance.
@@ -162,19 +162,17 @@ def _insist(connection: Database, statement: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:
-            connection.execute(statement).fetchall()
+            return connection.execute(statement).fetchall()
         except apsw.BusyError:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - fairness, not secrecy
-        else:
-            return
 
 
 def _pending(connection: Database, up_to: int | None = None) -> list[Migration]:
     statements = load_statements("sqlite")
-    tables = connection.execute(_TABLES).fetchall()
-    applied = connection.execute(statements["applied_migrations"]).fetchall() if tables else []
+    tables = _insist(connection, _TABLES, BUSY_SECONDS)
+    applied = _insist(connection, statements["applied_migrations"], BUSY_SECONDS) if tables else []
     todo = pending(load_migrations("sqlite"), applied)
     return [migration for migration in todo if up_to is None or migration.number <= up_to]
 

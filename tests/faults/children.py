@@ -1,0 +1,173 @@
+"""Processes that write, open or die beside the test, and the test's end of the line to them.
+
+They are forked from a server process that has imported recollect but opened no store, so that a
+child costs milliseconds. Whatever a child reports is out of its hands at once: a kill loses none of it.
+"""
+
+import asyncio
+import multiprocessing
+import random
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from typing import Any, Concatenate, ParamSpec, Self
+
+import apsw
+from tests.faults.turns import SCOPES, Ack, make_turn
+
+from recollect import RecollectError, Scope, StorageUnavailableError, Store, open_store
+
+P = ParamSpec("P")
+
+TOGETHER = 8
+"""How many turns a child writes at once between those that it writes alone."""
+
+SHARED = Scope(1, "all", "shared")
+"""The thread that all processes write to."""
+
+forks = multiprocessing.get_context("forkserver")
+forks.set_forkserver_preload(
+    ["tests.faults.children", "recollect.storage.sqlite.engine", "recollect.storage.postgres.engine"]
+)
+
+
+class Child:
+    """A process that was given one end of a line as its first argument."""
+
+    def __init__(
+        self, target: Callable[Concatenate[Connection, P], None], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Start it."""
+        self._line, theirs = forks.Pipe(duplex=False)
+        self.process = forks.Process(target=target, args=(theirs, *args), kwargs=kwargs, daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def listen(self, seconds: float) -> list[bytes]:
+        """Return what it reports within a time, or until its end."""
+        heard: list[bytes] = []
+        deadline = time.monotonic() + seconds
+        try:
+            while self._line.poll(max(0.0, deadline - time.monotonic())):
+                heard.append(self._line.recv_bytes())
+        except EOFError:
+            pass
+        return heard
+
+    def hear(self, seconds: float = 30) -> bytes:
+        """Return the next report."""
+        assert self._line.poll(seconds), f"the child said nothing for {seconds} s"
+        return self._line.recv_bytes()
+
+    def kill(self) -> list[bytes]:
+        """Kill it with SIGKILL and return what was still on the line."""
+        self.process.kill()
+        self.process.join()
+        return self.listen(0)
+
+    def finish(self, seconds: float = 60) -> list[bytes]:
+        """Wait for its own end and return what it reported."""
+        heard = self.listen(seconds)
+        self.process.join(seconds)
+        assert self.process.exitcode == 0, f"the child ended with {self.process.exitcode}; it said {heard}"
+        return heard
+
+    def __enter__(self) -> Self:
+        """Return the child itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it if it still runs."""
+        self.process.kill()
+        self.process.join()
+        self._line.close()
+
+
+def write_until_killed(line: Connection, url: str, seed: str, words: int) -> None:
+    """Write turns alone and together without end and report each acknowledged one."""
+    asyncio.run(_write_until_killed(line, url, random.Random(seed), words, seed))
+
+
+async def _write_until_killed(line: Connection, url: str, rng: random.Random, words: int, name: str) -> None:
+    written = 0
+
+    async def write(store: Store) -> None:
+        nonlocal written
+        written += 1
+        ack = await make_turn(rng, f"{name}-{written}", words=words).write(store)
+        line.send_bytes(ack.to_bytes())
+
+    async with open_store(url) as store:
+        while True:
+            for _ in range(rng.randint(0, TOGETHER)):
+                await write(store)
+            await asyncio.gather(*(write(store) for _ in range(TOGETHER)))
+
+
+def write_through_outages(line: Connection, url: str, seed: str) -> None:
+    """Write turns without end, whatever the server does, and report acknowledged turns and wrong errors."""
+    asyncio.run(_write_through_outages(line, url, seed))
+
+
+async def _write_through_outages(line: Connection, url: str, seed: str) -> None:
+    async def write_always(store: Store, writer: int) -> None:
+        rng = random.Random(f"{seed}-{writer}")
+        for number in range(1_000_000):
+            try:
+                turn = make_turn(rng, f"{seed}-{writer}-{number}")
+                line.send_bytes(b"+" + (await turn.write(store)).to_bytes())
+            except StorageUnavailableError:
+                line.send_bytes(b"-")
+                await asyncio.sleep(0.05)  # the server is down; another call at once only heats the room
+            except Exception as error:  # noqa: BLE001 - the parent judges it
+                line.send_bytes(b"!" + repr(error).encode())
+
+    async with open_store(url, pool_size=3) as store:
+        await asyncio.gather(*(write_always(store, writer) for writer in range(4)))
+
+
+def write_share(line: Connection, url: str, index: int, turns: int, gate: Barrier) -> None:
+    """Write a share of turns, half of them to the thread of all, and report each and the time it took."""
+    asyncio.run(_write_share(line, url, index, turns, gate))
+
+
+async def _write_share(line: Connection, url: str, index: int, turns: int, gate: Barrier) -> None:
+    rng = random.Random(index)
+    scopes = (SHARED, Scope(1, f"user {index}", "own"))
+    async with open_store(url) as store:
+        gate.wait(30)
+        started = time.monotonic()
+        work = [make_turn(rng, f"p{index}-{turn}", scope=scopes[turn % 2]) for turn in range(turns)]
+        alone, together = work[: turns // 2], work[turns // 2 :]
+        acks: list[Ack] = [await turn.write(store) for turn in alone]
+        acks += await asyncio.gather(*(turn.write(store) for turn in together))
+        line.send_bytes(str(time.monotonic() - started).encode())
+    for ack in acks:
+        line.send_bytes(ack.to_bytes())
+
+
+def open_at_once(line: Connection, urls: list[str], index: int, gate: Barrier) -> None:
+    """Open each database at the same moment as the others do, write a turn, and report how it went."""
+    for number, url in enumerate(urls):
+        gate.wait(30)
+        line.send_bytes(asyncio.run(_outcome_of_opening(url, f"p{index}-{number}", SCOPES[index])).encode())
+
+
+async def _outcome_of_opening(url: str, name: str, scope: Scope) -> str:
+    try:
+        async with open_store(url) as store:
+            await make_turn(random.Random(name), name, scope=scope).write(store)
+    except RecollectError as error:
+        return repr(error)
+    return "ok"
+
+
+def hold_the_pen(line: Connection, path: str, seconds: float) -> None:
+    """Keep others from writing to a SQLite file for a while."""
+    connection: Any = apsw.Connection(path)
+    connection.execute("BEGIN IMMEDIATE")
+    line.send_bytes(b"holding")
+    time.sleep(seconds)  # this is the fault itself: a writer that takes its time
+    connection.execute("ROLLBACK")
+    connection.close()

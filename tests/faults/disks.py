@@ -1,0 +1,159 @@
+"""Children whose disk is full or may not be written; each reports what its store said, as JSON.
+
+Mechanisms that need no privilege: a limit on the size of files (RLIMIT_FSIZE), and file modes, which
+bind everybody but root, so root becomes somebody else first. Where a file system may be mounted, in
+a namespace of the child's own, a real small disk is used.
+"""
+
+import asyncio
+import ctypes
+import json
+import os
+import random
+import resource
+import tempfile
+from collections.abc import Awaitable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
+
+from recollect import RecollectError, Store, open_store
+
+NOBODY = 65534
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_MS_REC_PRIVATE = 0x4000 | 0x40000
+_SMALL_DISK = "size=2m"
+_ROOM_LEFT = 300_000  # bytes that a write may still add before the disk is full
+_MOST_TURNS = 2000  # more than any disk here can take
+
+
+def write_on_a_limited_disk(line: Connection, folder: str) -> None:
+    """Fill a disk, go on, make room, and go on."""
+    limit = _SmallDisk(folder) if _mount_small_disk(folder) else _SizeLimit(folder)
+    line.send_bytes(json.dumps(asyncio.run(_fill_up(folder, limit))).encode())
+
+
+def write_within_a_size_limit(line: Connection, folder: str) -> None:
+    """The same with a limit on the size of files, which exists everywhere."""
+    line.send_bytes(json.dumps(asyncio.run(_fill_up(folder, _SizeLimit(folder)))).encode())
+
+
+def write_without_permission(line: Connection, path: str) -> None:
+    """Open, read and write a file as somebody who may only read it."""
+    asyncio.run(_load_everything())
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    line.send_bytes(json.dumps(asyncio.run(_try_to_write(path))).encode())
+
+
+class _SizeLimit:
+    """No file may grow beyond a size; Python has SIGXFSZ ignored, so writing fails with EFBIG."""
+
+    name = "size limit"
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def impose(self) -> None:
+        largest = max(file.stat().st_size for file in self._folder.iterdir())
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest + _ROOM_LEFT, hard))
+
+    def lift(self) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+class _SmallDisk:
+    """A file of no use takes most of the room until it is removed; writing fails with ENOSPC."""
+
+    name = "small disk"
+
+    def __init__(self, folder: str) -> None:
+        self._ballast = Path(folder, "ballast")
+        self._ballast.write_bytes(bytes(1_200_000))
+
+    def impose(self) -> None:
+        """Nothing to do: the disk is small as it is."""
+
+    def lift(self) -> None:
+        self._ballast.unlink()
+
+
+def _mount_small_disk(folder: str) -> bool:
+    """Mount a file system that only this process sees; say if that is allowed here."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS) and libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS):
+        return False
+    libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None)
+    return libc.mount(b"none", folder.encode(), b"tmpfs", 0, _SMALL_DISK.encode()) == 0
+
+
+async def _fill_up(folder: str, limit: _SizeLimit | _SmallDisk) -> dict[str, object]:
+    rng = random.Random(1)
+    async with open_store(f"sqlite:///{folder}/store.db") as store:
+        acks = [await make_turn(rng, "before").write(store)]
+        limit.impose()
+        alone = await _until_full(store, rng, acks)
+        together = await _together(store, rng, acks, "full", 400)
+        read = await _outcome(store.last_messages(None, scope=SCOPES[0]))
+        kept = await _outcome(check_whole(store, acks))
+        limit.lift()
+        again = await _together(store, rng, acks, "after", 400)
+        acks.append(await make_turn(rng, "last", words=400).write(store))
+        await check_whole(store, acks)
+    return {
+        "mechanism": limit.name,
+        "alone": alone,
+        "together": together,
+        "read": read,
+        "kept": kept,
+        "again": again,
+        "turns": len(acks),
+    }
+
+
+async def _until_full(store: Store, rng: random.Random, acks: list[Ack]) -> str:
+    for number in range(_MOST_TURNS):
+        try:
+            acks.append(await make_turn(rng, f"filling-{number}", words=400).write(store))
+        except RecollectError as error:
+            return f"{type(error).__name__}: {error}"
+    return "it never became full"
+
+
+async def _together(store: Store, rng: random.Random, acks: list[Ack], name: str, words: int) -> list[str]:
+    turns = [make_turn(rng, f"{name}-{number}", words=words) for number in range(10)]
+    outcomes = await asyncio.gather(*(turn.write(store) for turn in turns), return_exceptions=True)
+    acks += [outcome for outcome in outcomes if isinstance(outcome, Ack)]
+    return ["ok" if isinstance(outcome, Ack) else type(outcome).__name__ for outcome in outcomes]
+
+
+async def _load_everything() -> None:
+    """Import all that a store needs while this process may still read the installation."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_store(f"sqlite:///{folder}/store.db") as store:
+            await asyncio.gather(*(make_turn(random.Random(3), f"{name}").write(store) for name in "ab"))
+            await store.last_messages(None, scope=SCOPES[0])
+
+
+async def _try_to_write(path: str) -> dict[str, str]:
+    try:
+        async with open_store(f"sqlite:///{path}") as store:
+            return {
+                "open": "ok",
+                "read": await _outcome(store.last_messages(1, scope=SCOPES[0])),
+                "write": await _outcome(make_turn(random.Random(2), "new").write(store)),
+            }
+    except RecollectError as error:
+        return {"open": f"{type(error).__name__}: {error}"}
+
+
+async def _outcome(call: Awaitable[object]) -> str:
+    try:
+        await call
+    except RecollectError as error:
+        return f"{type(error).__name__}: {error}"
+    return "ok"

@@ -1,0 +1,75 @@
+"""Several processes on one database: all succeed, in turn, and none sees another's lock."""
+
+import asyncio
+import statistics
+from pathlib import Path
+
+import pytest
+from tests.faults.children import SHARED, Child, forks, open_at_once, write_share
+from tests.faults.turns import SCOPES, Ack, check_whole
+
+from recollect import Scope, Store, open_store
+from recollect.testing.databases import postgres_database
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+PROCESSES = 8
+TURNS = 60
+ROUNDS = 25  # a rare race shows only in many tries
+
+
+def test_all_writes_succeed_when_eight_processes_share_a_file(sqlite_url: str) -> None:
+    """No process is refused, each row is there, and none waits out of all proportion for its turn."""
+    _write_together(sqlite_url)
+
+
+@pytest.mark.postgres
+def test_all_writes_succeed_when_eight_processes_share_a_server(postgres_url: str) -> None:
+    """The thread that all processes write to has every turn whole and no gap."""
+    _write_together(postgres_url)
+
+
+@pytest.mark.parametrize("processes", [2, PROCESSES])
+def test_all_succeed_when_processes_open_a_new_file_at_once(tmp_path: Path, processes: int) -> None:
+    """Each process finds the schema complete, whoever made it."""
+    _open_together([f"sqlite:///{tmp_path}/{number}.db" for number in range(ROUNDS)], processes)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("processes", [2, PROCESSES])
+def test_all_succeed_when_processes_open_a_new_database_at_once(
+    server_url: str, worker_id: str, processes: int
+) -> None:
+    """Each process finds the schema complete, whoever made it."""
+    with (
+        postgres_database(server_url, f"first_{worker_id}") as first,
+        postgres_database(server_url, f"second_{worker_id}") as second,
+    ):
+        _open_together([first, second], processes)
+
+
+def _write_together(url: str) -> None:
+    gate = forks.Barrier(PROCESSES)
+    children = [Child(write_share, url, index, TURNS, gate) for index in range(PROCESSES)]
+    reports = [child.finish() for child in children]
+    seconds = [float(report[0]) for report in reports]
+    acks = [Ack.from_bytes(line) for report in reports for line in report[1:]]
+    assert len(acks) == PROCESSES * TURNS
+    own = [Scope(1, f"user {index}", "own") for index in range(PROCESSES)]
+    assert asyncio.run(_count_turns(url, acks, [SHARED, *own])) == PROCESSES * TURNS
+    assert max(seconds) < 10 * statistics.median(seconds) + 1, f"unfair: {sorted(seconds)}"
+
+
+def _open_together(urls: list[str], processes: int) -> None:
+    gate = forks.Barrier(processes)
+    children = [Child(open_at_once, urls, index, gate) for index in range(processes)]
+    reports = [child.finish() for child in children]
+    assert reports == [[b"ok"] * len(urls)] * processes
+    for url in urls:
+        assert asyncio.run(_count_turns(url, [], SCOPES)) == processes
+
+
+async def _count_turns(url: str, acks: list[Ack], scopes: list[Scope] | tuple[Scope, ...]) -> int:
+    store: Store
+    async with open_store(url) as store:
+        return await check_whole(store, acks, scopes)

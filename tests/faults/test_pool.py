@@ -1,0 +1,76 @@
+"""Many callers on few PostgreSQL connections."""
+
+import asyncio
+import random
+import threading
+from typing import Any, Self
+
+import psycopg
+import pytest
+from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
+
+from recollect import Store, open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.postgres]
+
+POOL = 5
+CALLERS = 200
+
+
+async def test_all_are_served_when_200_callers_share_a_pool_of_5(postgres_url: str) -> None:
+    """Readers and writers all succeed, and the server never sees more than five connections of the store."""
+    async with open_store(postgres_url, pool_size=POOL) as store:
+        with _Census(postgres_url) as census:
+            outcomes = await asyncio.gather(*(_call(store, number) for number in range(CALLERS)))
+        acks = [outcome for outcome in outcomes if isinstance(outcome, Ack)]
+        assert len(acks) == CALLERS // 2
+        assert await check_whole(store, acks) == len(acks)
+    assert census.counts
+    assert 1 <= max(census.counts) <= POOL
+
+
+async def test_all_are_served_when_200_callers_write_to_one_user(postgres_url: str) -> None:
+    """Writes of one user happen one after the other, and nobody waits in vain."""
+    rng = random.Random(2)
+    async with open_store(postgres_url, pool_size=POOL) as store:
+        turns = [make_turn(rng, f"{number}", scope=SCOPES[number % 2]) for number in range(CALLERS)]
+        acks = await asyncio.gather(*(turn.write(store) for turn in turns))
+        assert await check_whole(store, acks) == CALLERS
+        numbers = [number for ack in acks for _, number in ack.places]
+        assert len(set(numbers)) == len(numbers)
+
+
+async def _call(store: Store, number: int) -> object:
+    """Write as one of two callers, read as the other, three times as much."""
+    if number % 2:
+        return await make_turn(random.Random(number), f"{number}").write(store)
+    for scope in SCOPES[:3]:
+        await store.last_messages(10, scope=scope)
+    return None
+
+
+class _Census:
+    """Counts the store's connections again and again, on a thread and a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.counts: list[int] = []
+        self._url = url
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._count)
+
+    def _count(self) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            while not self._over.is_set():
+                rows: list[Any] = connection.execute(
+                    "SELECT count(*) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                ).fetchall()
+                self.counts.append(rows[0][0])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()

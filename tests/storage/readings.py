@@ -1,0 +1,152 @@
+"""Everything that a reader can ask about a user, of a store and of the model, to be compared."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeAlias
+
+from tests.storage.model import KeptMessage, ModelUser, Place, facts_of
+
+from recollect import Message, Scope, Store
+
+PLACES: tuple[Place, ...] = (
+    ("default", "default", "t1"),
+    ("default", "default", "t2"),
+    ("other", "default", "t1"),
+    ("default", "other", "t1"),
+)
+"""The threads that every user may have."""
+
+KEYS = ("likes", "it's", "name")
+"""The keys of every user's memory."""
+
+LIMITS = (None, 0, 1, 2, 5)
+"""How many messages are asked for."""
+
+Facts: TypeAlias = list[tuple[object, ...]]
+"""All that can be seen of some messages."""
+
+
+def in_thread(place: Place, messages: list[KeptMessage]) -> Facts:
+    """Return the facts of messages of one thread of the model."""
+    return [kept.facts(place) for kept in messages]
+
+
+def in_any(messages: list[tuple[Place, KeptMessage]]) -> Facts:
+    """Return the facts of messages of the model that may be of several threads."""
+    return [kept.facts(place) for place, kept in messages]
+
+
+async def facts(work: Coroutine[Any, Any, list[Message]]) -> Facts:
+    """Read messages of a store and return their facts."""
+    return [facts_of(message) for message in await work]
+
+
+async def export(store: Store, scope: Scope) -> list[str]:
+    """Return the lines of an export."""
+    return [line async for line in store.export(scope=scope)]
+
+
+async def rows_of_all(store: Store, scopes: Sequence[Scope]) -> list[tuple[object, object]]:
+    """Return every row of some users: what they keep, and what search reads of it."""
+    return await asyncio.gather(*(_rows(store, scope) for scope in scopes))
+
+
+async def _rows(store: Store, scope: Scope) -> tuple[object, object]:
+    lines = await export(store, scope)
+    return [json.loads(line) for line in lines], await store.search_rows(scope=scope)
+
+
+async def epochs(store: Store, scopes: Sequence[Scope]) -> list[int]:
+    """Return the epochs of some users."""
+    return await asyncio.gather(*(store.epoch(scope=scope) for scope in scopes))
+
+
+async def numbers(store: Store, scope: Scope) -> dict[str, int]:
+    """Return the integer ids of a user's memory, by key, and of the messages, by place and id."""
+    found = {entry.key: entry.number for entry in await store.list_memory(scope=scope)}
+    for place in PLACES:
+        for message in await store.last_messages(None, scope=at(scope, place)):
+            found[f"{place} {message.id}"] = message.number or 0
+    return found
+
+
+def at(scope: Scope, place: Place) -> Scope:
+    """Return the scope of one of the user's threads."""
+    return Scope(scope.tenant_id, scope.user_id, place[2], place[0], place[1])
+
+
+async def views(store: Store, scope: Scope) -> dict[str, object]:
+    """Return what a store shows of a user without being asked for a part; compare `views_of`."""
+    threads = [at(scope, place) for place in PLACES]
+    return {
+        "history": await facts(store.user_history(scope=scope)),
+        "count": await store.count_user_history(scope=scope),
+        "memory": await store.list_memory(scope=scope),
+        "values": [await store.get_memory(key, scope=scope) for key in KEYS],
+        "state": await store.get_state(scope=scope),
+        "threads": [await store.get_thread(scope=thread) for thread in threads],
+        "lists": [await store.list_threads(scope=thread) for thread in threads],
+        "messages": [await facts(store.last_messages(None, scope=thread)) for thread in threads],
+    }
+
+
+def views_of(user: ModelUser) -> dict[str, object]:
+    """Return what the model says that `views` must be."""
+    return {
+        "history": in_any(user.user_history()),
+        "count": len(user.user_history()),
+        "memory": [user.memory[key] for key in sorted(user.memory)],
+        "values": [user.memory.get(key) for key in KEYS],
+        "state": user.state,
+        "threads": [user.thread(place) if place in user.threads else None for place in PLACES],
+        "lists": [user.list_threads(place) for place in PLACES],
+        "messages": [in_thread(place, user.last_messages(place, None)) for place in PLACES],
+    }
+
+
+async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) -> dict[str, object]:
+    """Return what a store shows of a thread piece by piece; compare `parts_of`."""
+    every = scope.with_thread(None)
+    return {
+        "last": [await facts(store.last_messages(limit, scope=scope)) for limit in LIMITS],
+        "before": [await facts(store.messages_before(item, 2, scope=scope)) for item in ids],
+        "after": [await facts(store.messages_after(item, 2, scope=scope)) for item in ids],
+        "all after": [await facts(store.messages_after(item, None, scope=scope)) for item in ids],
+        "pages": [
+            await facts(store.page_of_messages(limit=size, offset=offset, scope=scope))
+            for size, offset in _pages(len(ids))
+        ],
+        "one": [await facts(store.messages_by_id([item], scope=scope)) for item in ids],
+        "around": [
+            await facts(store.messages_by_id(ids[::4], with_previous=1, with_next=1, scope=look))
+            for look in (scope, every)
+        ],
+        "history": await facts(store.user_history(limit=2, offset=1, scope=every)),
+        "threads": await store.list_threads(limit=1, offset=1, scope=scope),
+        "rows": [await store.search_rows(after=number, limit=2, scope=scope) for number in after],
+    }
+
+
+def parts_of(user: ModelUser, place: Place, ids: list[str], after: list[int]) -> dict[str, object]:
+    """Return what the model says that `parts` must be."""
+    return {
+        "last": [in_thread(place, user.last_messages(place, limit)) for limit in LIMITS],
+        "before": [in_thread(place, user.messages_before(place, item, 2)) for item in ids],
+        "after": [in_thread(place, user.messages_after(place, item, 2)) for item in ids],
+        "all after": [in_thread(place, user.messages_after(place, item, None)) for item in ids],
+        "pages": [
+            in_thread(place, user.page_of_messages(place, size, offset)) for size, offset in _pages(len(ids))
+        ],
+        "one": [in_any(user.messages_by_id(place, [item], (0, 0), all_threads=False)) for item in ids],
+        "around": [
+            in_any(user.messages_by_id(place, ids[::4], (1, 1), all_threads=every)) for every in (False, True)
+        ],
+        "history": in_any(user.user_history()[1:3]),
+        "threads": user.list_threads(place)[1:2],
+        "rows": [[row for row in user.search_rows() if row.number > number][:2] for number in after],
+    }
+
+
+def _pages(count: int) -> list[tuple[int, int]]:
+    return [(size, offset) for size in (1, 3) for offset in range(0, count + 1, size)]

@@ -1,0 +1,153 @@
+"""The errors are one tree: each is raised, says what it means, has a code and crosses processes."""
+
+import ast
+import builtins
+import copy
+import inspect
+import pickle
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError, errors
+
+SOURCE = Path(recollect.__file__).parent
+ERRORS: dict[str, type[RecollectError]] = {
+    name: value
+    for name, value in vars(errors).items()
+    if inspect.isclass(value) and issubclass(value, RecollectError)
+}
+WITH_ARGUMENT = (InvalidArgumentError, InvalidRoleError)
+PLAIN = [kind for kind in ERRORS.values() if kind not in WITH_ARGUMENT]
+
+
+def test_every_exception_of_the_module_is_a_recollect_error() -> None:
+    """Catching the base catches all, and nothing hides a name of Python's."""
+    classes = [value for _, value in inspect.getmembers(errors, inspect.isclass)]
+    exceptions = [value for value in classes if issubclass(value, BaseException)]
+    assert set(exceptions) == set(ERRORS.values())
+    assert not [name for name in ERRORS if hasattr(builtins, name)]
+    assert len(ERRORS) > 10
+
+
+def test_every_error_is_public() -> None:
+    """Each can be imported from `recollect`."""
+    assert [name for name in ERRORS if getattr(recollect, name, None) is not ERRORS[name]] == []
+
+
+def test_tree_in_the_docstring_is_the_tree_of_the_classes() -> None:
+    """The drawing at the top of the module names each class, below its parent."""
+    parents: dict[str, str] = {}
+    path: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        name = line.strip(" │├└─").partition(" ")[0]
+        if name not in ERRORS:
+            continue
+        depth = line.index(name)
+        path = [(column, other) for column, other in path if column < depth]
+        parents[name] = path[-1][1] if path else ""
+        path.append((depth, name))
+    real = {name: kind.__bases__[0].__name__ for name, kind in ERRORS.items()}
+    assert parents == real | {"RecollectError": ""}
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS.keys() - {"RecollectError"}))
+def test_every_error_is_raised_somewhere(name: str) -> None:
+    """No class is there for show: each is made by code of the package."""
+    assert name in _names_made()
+
+
+def test_names_in_handlers_and_imports_do_not_count_as_raised() -> None:
+    """The search above finds what is made, not what is only mentioned."""
+    mentioned = """
+from recollect.errors import AError, BError
+def f(x: CError) -> DError:
+    try:
+        pass
+    except (EError, FError):
+        pass
+"""
+    assert _made_in(ast.parse(mentioned)) == set()
+    assert _made_in(ast.parse("def f():\n    raise GError('x')")) == {"GError"}
+    assert _made_in(ast.parse("_KNOWN = ((Driver, HError, 'advice'),)")) == {"Driver", "HError"}
+
+
+def test_codes_are_unique_words() -> None:
+    """Machines can match on a code, so no two errors share one and none is inherited."""
+    codes = [vars(kind)["code"] for kind in ERRORS.values()]
+    assert len(set(codes)) == len(codes)
+    assert all(code.replace("_", "").isalpha() and code.islower() for code in codes)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_docstring_is_the_message_when_none_is_given(kind: type[RecollectError]) -> None:
+    """The first line of the class docstring says what happened."""
+    first_line = (kind.__doc__ or "").splitlines()[0]
+    assert str(kind()) == first_line
+    assert first_line.endswith(".")
+    assert str(kind("what happened")) == "what happened"
+
+
+@pytest.mark.parametrize("kind", WITH_ARGUMENT)
+def test_argument_errors_name_the_argument(kind: type[InvalidArgumentError]) -> None:
+    """The message is the argument and the problem, and both can be asked for."""
+    error = kind("limit", "must be 0 or more, not -1")
+    assert (error.argument, error.problem) == ("limit", "must be 0 or more, not -1")
+    assert str(error) == "limit: must be 0 or more, not -1"
+
+
+def test_errors_are_also_what_python_calls_them() -> None:
+    """A wrong argument is a ValueError, a missing thing a LookupError."""
+    assert issubclass(InvalidArgumentError, ValueError)
+    assert issubclass(MemoryNotFoundError, LookupError)
+    assert not issubclass(RecollectError, MemoryError | OSError)
+
+
+def test_argument_name_is_cut_when_it_is_hostile() -> None:
+    """A place inside a hostile value can be very long; the error stays short."""
+    error = InvalidArgumentError("x" * 10_000, "is wrong")
+    assert len(error.argument) < 250
+    assert error.argument.endswith("...")
+
+
+@pytest.mark.parametrize("kind", ERRORS.values())
+def test_errors_cross_a_process_border(kind: type[RecollectError]) -> None:
+    """Pickled and copied, an error keeps its class, its message and its parts."""
+    error = kind("x" * 300, "is wrong") if issubclass(kind, InvalidArgumentError) else kind("what happened")
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):  # noqa: S301 - our own bytes
+        assert type(twin) is kind
+        assert str(twin) == str(error)
+        assert vars(twin) == vars(error)
+        assert twin.code == error.code
+
+
+@cache
+def _names_made() -> set[str]:
+    files = [path for path in SOURCE.rglob("*.py") if path.name not in ("errors.py", "__init__.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+    return {name for tree in trees for name in _made_in(tree)}
+
+
+def _made_in(tree: ast.AST) -> set[str]:
+    """Return the names that are called, or that stand in a table of values."""
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    handled = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and node.type
+        for name in ast.walk(node.type)
+    }
+    listed = {
+        item.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Tuple) and node not in handled
+        for item in node.elts
+        if isinstance(item, ast.Name)
+    }
+    return called | listed

@@ -1,0 +1,120 @@
+"""What document C's functions refuse: an error of ours that names the argument, and nothing stored."""
+
+import inspect
+from typing import Any, TypeAlias
+
+import pytest
+from tests.users.calls import Call
+
+from recollect import InvalidArgumentError, RecollectError
+from recollect.users import Users
+
+Values: TypeAlias = tuple[object, ...]
+
+IDS: Values = ("", "x" * 513, "é" * 257, "a\0b", "\ud800", 5, None, b"x")
+TENANTS: Values = (0, -1, True, 1.0, "1", 2**63, [])
+NUMBERS: Values = (-1, True, 1.0, "1", 2**63, [])
+VALUES: Values = (
+    None,
+    [],
+    "text",
+    5,
+    {"a": float("nan")},
+    {"a": float("-inf")},
+    {"a": {1}},
+    {"a": b"x"},
+    {1: "x"},
+    {"a": "\0"},
+    {"\udfff": 1},
+    {"a": 10**5000},
+)
+TEXTS: Values = ("", "a\0b", "\ud800", 5, None, b"x")
+
+WRONG: dict[str, Values] = {
+    "user_id": IDS,
+    "tenant_id": TENANTS,
+    "key": IDS,
+    "mode": IDS,
+    "content": TEXTS,
+    "value": VALUES,
+    "limit": NUMBERS,
+    "offset": (*NUMBERS, None),
+    "count": (*NUMBERS, None),
+    "message_id": (*NUMBERS, None),
+    "role": ("system", "", None),
+}
+VALID: dict[str, object] = {
+    "user_id": "ann",
+    "tenant_id": 1,
+    "key": "key",
+    "mode": "active",
+    "content": "text",
+    "value": {},
+    "limit": 1,
+    "offset": 0,
+    "count": 1,
+    "message_id": 1,
+    "role": "user",
+}
+
+METHODS = [
+    name for name, _ in inspect.getmembers(Users, inspect.iscoroutinefunction) if not name.startswith("_")
+]
+
+
+def _keep(call: Call) -> list[object]:
+    call(Users.add_message, "ann", "user", "kept", 1)
+    call(Users.set_memory, "ann", "key", {"kept": True}, 1)
+    call(Users.set_user_state, "ann", "kept", 1)
+    return _kept(call)
+
+
+def _kept(call: Call) -> list[object]:
+    return [
+        call(Users.get_conversation_history, "ann", 1),
+        call(Users.get_all_memory, "ann", 1),
+        call(Users.get_user_state, "ann", 1),
+    ]
+
+
+def _refused(call: Call, name: str, argument: str, value: object) -> None:
+    method: Any = getattr(Users, name)
+    given = {key: VALID[key] for key in inspect.signature(method).parameters if key != "self"}
+    with pytest.raises(InvalidArgumentError) as raised:
+        call(method, **(given | {argument: value}))
+    assert argument in raised.value.argument, f"{raised.value} does not name {argument}"
+
+
+def test_every_argument_is_checked_before_anything_is_stored(call: Call) -> None:
+    """No function takes a wrong value for any of its arguments, and none of them changes anything."""
+    before = _keep(call)
+    for name in METHODS:
+        for argument in inspect.signature(getattr(Users, name)).parameters:
+            for value in WRONG.get(argument, ()):
+                _refused(call, name, argument, value)
+    assert _kept(call) == before
+
+
+def test_table_names_every_argument() -> None:
+    """An argument that is new in document C's functions has to be added to the table."""
+    arguments = {a for name in METHODS for a in inspect.signature(getattr(Users, name)).parameters}
+    assert arguments - {"self"} == set(WRONG) == set(VALID)
+    assert len(METHODS) == 14
+
+
+def test_tenant_must_be_written_out(call: Call) -> None:
+    """No function has a default for the tenant: leaving it out is a type error."""
+    for name in METHODS:
+        parameter = inspect.signature(getattr(Users, name)).parameters["tenant_id"]
+        assert parameter.default is inspect.Parameter.empty
+    with pytest.raises(TypeError, match="tenant_id"):
+        call(Users.count_messages, "ann")  # pyright: ignore[reportCallIssue] - wrong on purpose
+
+
+def test_one_base_error_catches_all(call: Call) -> None:
+    """Where document C catches its `MemoryError`, `RecollectError` does the same."""
+    with pytest.raises(RecollectError):
+        call(Users.add_message, "ann", "robot", "x", tenant_id=1)
+    with pytest.raises(RecollectError):
+        call(Users.delete_memory, "ann", "unknown", tenant_id=1)
+    assert not issubclass(RecollectError, MemoryError)
