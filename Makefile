@@ -38,10 +38,11 @@ start: $(STAMP) ## Take the tour: no key and no server needed
 test: $(STAMP) ## Run all tests on SQLite and PostgreSQL (PYTEST_ARGS="-k name" for some)
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-check: $(STAMP) ## Check format, lint and types
+check: $(STAMP) ## Check format, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+	$(BIN)/pytest -q tests/house/test_import_direction.py
 
 fix: $(STAMP) ## Repair lint where possible, format, and show what is left
 	$(BIN)/ruff check --fix-only .

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from recollect.errors import StoreMisuseError
@@ -24,20 +24,9 @@ class Portal:
         self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-portal", daemon=True)
         self._thread.start()
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether it is open and belongs to this process."""
-        return self._process == os.getpid() and not self._is_closed
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
-        with self._lock:
-            try:
-                self._check_caller()
-            except StoreMisuseError:
-                coroutine.close()
-                raise
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future = self._begin(coroutine)
         try:
             return future.result()
         except CancelledError:
@@ -45,10 +34,22 @@ class Portal:
         finally:
             future.cancel()  # does nothing where it is done
 
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        try:
+            self._check_process()  # first: in a forked child nobody would ever release the lock
+            with self._lock:
+                self._check_caller()
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except StoreMisuseError:
+            coroutine.close()
+            raise
+
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""
+        if self._process != os.getpid():
+            return
         with self._lock:
-            if not self.is_usable:
+            if self._is_closed:
                 return
             self._is_closed = True
         asyncio.run_coroutine_threadsafe(_end(last), self._loop).result()
@@ -56,11 +57,14 @@ class Portal:
         self._thread.join()
         self._loop.close()
 
-    def _check_caller(self) -> None:
+    def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StoreMisuseError(
-                "this connection was opened before the process forked; call connect() again in the child"
+                "this connection was opened before the process forked; call connect() again in the child "
+                "(a SQLite file only if it was not open while forking)"
             )
+
+    def _check_caller(self) -> None:
         if self._is_closed:
             raise StoreMisuseError("this connection is closed; call connect() again")
         if threading.current_thread() is self._thread:

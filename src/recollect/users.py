@@ -12,6 +12,7 @@ raises its `MemoryError`, catch `RecollectError`: the name `MemoryError` is Pyth
 import atexit
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -135,7 +136,7 @@ class Users:
         return await self._store.clear_history(scope=Scope(tenant_id, user_id))
 
     async def delete_message(self, message_id: int, tenant_id: int | None) -> None:
-        """Remove a message by its id, together with tool results that belong to it."""
+        """Remove a message by its id, and with it a tool call or result and all that stands between them."""
         check_int(message_id, "message_id")
         tenant = check_tenant(tenant_id)
         if not await self._store.delete_message_number(message_id, tenant_id=tenant):
@@ -246,8 +247,14 @@ class _Default:
     """The connection that the sync functions of this module share."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self.renew_lock()
+        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+            os.register_at_fork(after_in_child=self.renew_lock)
+
+    def renew_lock(self) -> None:
+        """Take a lock that nobody holds; in a forked child nobody would ever release the old one."""
+        self._lock = threading.Lock()
 
     def get(self) -> Connection:
         with self._lock:

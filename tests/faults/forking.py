@@ -18,7 +18,7 @@ from recollect import Message, RecollectError, Scope, Store, open_store, users
 
 SCOPE = Scope(1, "ann", "talk")
 CHILD_SECONDS = 8  # a child that hangs is ended by the alarm clock
-ATTEMPTS = 25
+ATTEMPTS = 40
 
 
 async def append(store: Store, name: str) -> str:

@@ -98,15 +98,19 @@ async def check_whole(store: Store, acknowledged: Iterable[Ack], scopes: Iterabl
 
 async def _messages_of(store: Store, scope: Scope) -> list[Message]:
     messages = await store.last_messages(None, scope=scope)
-    assert [message.position for message in messages] == list(range(1, len(messages) + 1))
+    positions = [message.position for message in messages]
+    assert positions == list(range(1, len(messages) + 1)), f"gaps in {scope}: {positions}"
     thread = await store.get_thread(scope=scope)
-    assert (thread.message_count if thread else 0) == len(messages)
+    counted = thread.message_count if thread else 0
+    assert counted == len(messages), f"{scope} counts {counted} messages but has {len(messages)}"
     return messages
 
 
 def _check_turn(run_id: str, messages: list[Message]) -> None:
     size = int(run_id.rpartition("/")[2])
-    assert [message.id for message in messages] == [f"{run_id}#{index}" for index in range(size)]
+    ids = [message.id for message in messages]
+    assert ids == [f"{run_id}#{index}" for index in range(size)], f"turn {run_id} is not whole: {ids}"
     first = messages[0].position or 0
-    assert [message.position for message in messages] == list(range(first, first + size))
-    assert len({message.thread_id for message in messages}) == 1
+    places = {(message.thread_id, message.position) for message in messages}
+    expected = {(messages[0].thread_id, first + index) for index in range(size)}
+    assert places == expected, f"turn {run_id} is not in one piece: {places}"

@@ -34,7 +34,7 @@ from recollect import (
 from recollect.messages import ORIGINS, ROLES
 
 EXAMPLES = {"memory": 50, "file": 15, "postgres": 6}  # as many as a few seconds allow
-SPLITS = {"memory": 150, "file": 20, "postgres": 10}
+PATIENT = settings(deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("ann", "bob")
 IDS = tuple(f"m{number}" for number in range(20))
@@ -383,37 +383,29 @@ def _machine(opened: OpenStore) -> type[StoreMachine]:
     return type("Machine", (StoreMachine,), {"opened": opened})
 
 
-def _settings(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=25,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-
-
 # Only a failure takes longer than seconds: the search for the shortest way to it.
 @pytest.mark.timeout(400)
 def test_store_equals_the_model_when_anything_is_done(opened: OpenStore) -> None:
     """Whatever is done in whatever order, every user of every tenant sees what the model says."""
-    run_state_machine_as_test(_machine(opened), settings=_settings(EXAMPLES[opened.engine]))
+    run_state_machine_as_test(
+        _machine(opened),
+        settings=settings(PATIENT, max_examples=EXAMPLES[opened.engine], stateful_step_count=25),
+    )
 
 
 @pytest.mark.timeout(400)
-def test_no_reading_parts_a_call_from_its_results_when_turns_are_cut_anywhere(opened: OpenStore) -> None:
+@pytest.mark.parametrize("opened", ["memory"], indirect=True)
+@settings(PATIENT, max_examples=150)
+@given(talk=TOOL_TALK, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
+def test_no_reading_parts_a_call_from_its_results_when_turns_are_cut_anywhere(
+    opened: OpenStore, talk: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str
+) -> None:
     """Calls and results in any order, spread over any turns, are read and deleted as the model says."""
-
-    @_settings(SPLITS[opened.engine])
-    @given(talk=TOOL_TALK, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
-    def check(talk: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str) -> None:
-        machine = _machine(opened)()
-        messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(talk)]
-        ends = [*sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
-        for start, end in zip([0, *ends], ends, strict=False):
-            machine.append_turn(ANN, PLACES[0], messages[start:end], None)
-        machine.parts_are_equal(ANN, PLACES[0])
-        machine.delete_messages(ANN, PLACES[0], [doomed], all_threads=False)
-        machine.parts_are_equal(ANN, PLACES[0])
-
-    check()
+    machine = _machine(opened)()
+    messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(talk)]
+    ends = [*sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        machine.append_turn(ANN, PLACES[0], messages[start:end], None)
+    machine.parts_are_equal(ANN, PLACES[0])
+    machine.delete_messages(ANN, PLACES[0], [doomed], all_threads=False)
+    machine.parts_are_equal(ANN, PLACES[0])

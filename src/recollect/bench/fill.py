@@ -30,7 +30,7 @@ MESSAGES_PER_USER = 100
 
 _DIFFERENT_TURNS = 2000  # analysing a million texts would take longer than all the rest
 _BATCH = 10_000
-_TABLES = {"insert_message": "messages", "insert_search_row": "search_rows"}
+_TABLES = {"insert_message": "messages"}
 _FIRST_TIME = 1_700_000_000_000_000
 
 # The file is thrown away if anything goes wrong, so it need not be safe while it is filled.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ANALYSER_VERSION", "Terms", "analyse", "term_hash", "terms_of"]
 
 ANALYSER_VERSION = 1
-"""Raise this whenever the same text may give other terms, so that stored rows can be found and rebuilt."""
+"""Raise this whenever the same text may give other terms; a migration then makes the stored ones anew."""
 
 _MAX_WORD = 64
 _MAX_CACHED_WORDS = 50_000

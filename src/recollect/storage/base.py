@@ -1,7 +1,8 @@
 """The store: everything recollect keeps, behind one class.
 
 Each part of the contract is a class of its own in the file that is named after it; `Store` is
-their sum. Every method takes the scope it works on, keyword-only and required.
+their sum. Every method takes the scope it works on, keyword-only and
+required; only deleting by integer id names no user, and takes the tenant instead.
 """
 
 from recollect.storage.erase import Erasure

@@ -8,12 +8,12 @@ import asyncio
 import os
 from collections.abc import Callable
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from recollect.errors import StoreMisuseError
 from recollect.messages import now
 from recollect.scope import Scope
-from recollect.storage.engine import Engine, Work
+from recollect.storage.engine import Engine, Unchanged, Work
 
 T = TypeVar("T")
 
@@ -56,12 +56,16 @@ class StoreCore:
 
     async def _write(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
         self._check_owner()
-        return await self._engine.write(work, tenant=scope.tenant_key, heavy=heavy)
+        try:
+            return await self._engine.write(work, tenant=scope.tenant_key, heavy=heavy)
+        except Unchanged as nothing:
+            return cast("T", nothing.value)
 
     def _check_owner(self) -> None:
         if os.getpid() != self._process:
             raise StoreMisuseError(
-                "this store was opened before the process forked; open a store of your own in the child"
+                "this store was opened before the process forked; open a store of your own in the child "
+                "(a SQLite file only if it was not open while forking)"
             )
         if self._closing is not None:
             raise StoreMisuseError("this store is closed")

@@ -43,6 +43,15 @@ Work: TypeAlias = Callable[[], Generator[Step, Results, T]]
 """Makes the body anew, so that an engine can try again after a lost connection or a busy file."""
 
 
+class Unchanged(Exception):  # noqa: N818 - not an error
+    """Raised by a transaction that found nothing to do: it is rolled back, and the value returned."""
+
+    def __init__(self, value: object) -> None:
+        """Take what the caller is to get."""
+        super().__init__()
+        self.value = value
+
+
 def query(name: str, params: Params, *, last: bool = False) -> Transaction[list[Row]]:
     """Run one statement within a transaction and return its rows."""
     (rows,) = yield Step((Statement(name, params),), last)

@@ -1,5 +1,6 @@
 """Erasing a user: every row of every kind, with a proof."""
 
+import asyncio
 from functools import partial
 
 from recollect.errors import EraseIncompleteError
@@ -26,9 +27,20 @@ class Erasure(StoreCore):
         were, all is rolled back and `EraseIncompleteError` raised. The epoch in the report is higher than
         any the user had, so that late work on what is gone cannot come back.
         """
+        task = asyncio.ensure_future(self._erase_for_good(scope))
+        task.add_done_callback(_look_at)
+        return await asyncio.shield(task)  # else a cancelled caller would leave traces in the files
+
+    async def _erase_for_good(self, scope: Scope) -> EraseReport:
         report = await self._write(partial(_erase, user_keys(scope)), scope, heavy=True)
-        await self._engine.purge()
+        if report.total:
+            await self._engine.purge()
         return report
+
+
+def _look_at(task: asyncio.Task[EraseReport]) -> None:
+    if not task.cancelled():
+        task.exception()  # so that nobody misses it when the caller was cancelled
 
 
 def _erase(keys: Params) -> Transaction[EraseReport]:

@@ -10,7 +10,7 @@ from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import Message
 from recollect.scope import Scope, tenant_of_key
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
 from recollect.storage.users import raise_epoch
 
@@ -54,7 +54,7 @@ class History(StoreCore):
         check_int(limit, "limit", minimum=1)
         check_int(offset, "offset")
         work = partial(_page, thread_keys(scope), limit, offset)
-        return await self._read(work, scope, heavy=_is_heavy(limit))
+        return await self._read(work, scope, heavy=_is_heavy(limit, offset))
 
     async def messages_by_id(
         self, ids: Sequence[str], *, with_previous: int = 0, with_next: int = 0, scope: Scope
@@ -73,16 +73,18 @@ class History(StoreCore):
         """Return what user and assistant said in all threads, apps and projects, newest first."""
         check_int(offset, "offset")
         params = user_keys(scope) | {"limit": _checked_limit(limit), "offset": offset}
-        return await self._read(partial(_talk, params), scope, heavy=_is_heavy(limit))
+        return await self._read(partial(_talk, params), scope, heavy=_is_heavy(limit, offset))
 
     async def count_user_history(self, *, scope: Scope) -> int:
         """Count what `user_history` would return in full."""
-        rows = await self._read(partial(query, "count_talk", user_keys(scope), last=True), scope)
+        work = partial(query, "count_talk", user_keys(scope), last=True)
+        rows = await self._read(work, scope, heavy=True)
         return cast("int", rows[0][0])
 
     async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
         """Remove messages and whatever must not be parted from them; return how many are gone.
 
+        That is the whole unit: a tool call, its results, and all that was said in between.
         Ids that are not there are passed over. `thread_id=None` looks in all threads of the app.
         """
         _check_ids(ids)
@@ -98,7 +100,7 @@ class History(StoreCore):
         check_int(number, "number")
         tenant = Scope(check_tenant(tenant_id), "-")
         work = partial(_delete_number, tenant.tenant_key, number, to_micros(self._clock()))
-        return await self._write(work, tenant)
+        return bool(await self._write(work, tenant))
 
     async def clear_history(self, *, scope: Scope) -> int:
         """Remove all threads and messages of a user, in all apps; return what was counted as history."""
@@ -182,15 +184,17 @@ def _place_of(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     raise MemoryNotFoundError(f"thread {keys['thread_id']!r} has no message {message_id!r}")
 
 
-def _delete(scope: Scope, ids: Sequence[str], time: int) -> Transaction[int]:
+def _delete(scope: Scope, ids: Sequence[str], time: int, number: int | None = None) -> Transaction[int]:
+    """Remove messages by id; only the one of that number, where a number is given."""
     keys = app_keys(scope)
     _, found = yield Step(
         (Statement("lock_user", keys), Statement("find_messages", keys | {"ids": json.dumps(list(ids))}))
     )
-    places = {(row[1], row[4]) for row in found if scope.thread_id in (None, row[1])}
+    wanted = [row for row in found if number in (None, row[3])]
+    places = {(row[1], row[4]) for row in wanted if scope.thread_id in (None, row[1])}
     units = [{**keys, "thread_id": thread_id, "unit": unit} for thread_id, unit in sorted(places)]
     if not units:
-        return 0
+        raise Unchanged(0)
     gone = yield Step([Statement("delete_unit", unit) for unit in units])
     threads: list[Params] = [
         {**keys, "thread_id": name, "updated_at": time} for name in sorted({name for name, _ in places})
@@ -206,11 +210,14 @@ def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]
         return False
     user_id, app_id, project_id, thread_id, message_id = rows[0]
     scope = Scope(tenant_of_key(tenant_key), user_id, thread_id, app_id, project_id)
-    return (yield from _delete(scope, [message_id], time)) > 0
+    return (yield from _delete(scope, [message_id], time, number)) > 0
 
 
 def _clear(keys: Params) -> Transaction[int]:
-    _, counted = yield Step((Statement("lock_user", keys), Statement("count_talk", keys)))
+    names = ("count_talk", "count_messages", "count_threads")
+    _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
+    if not any(rows[0][0] for rows in present):
+        raise Unchanged(0)
     yield Step([Statement(f"delete_{kind}", keys) for kind in ("messages", "threads")])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])
@@ -224,8 +231,8 @@ def _checked_limit(limit: int | None) -> int | None:
     return None if limit is None else check_int(limit, "limit")
 
 
-def _is_heavy(rows: int | None) -> bool:
-    return rows is None or rows > _QUICK_ROWS
+def _is_heavy(limit: int | None, offset: int = 0) -> bool:
+    return limit is None or limit + offset > _QUICK_ROWS
 
 
 def _check_ids(ids: Sequence[str]) -> None:

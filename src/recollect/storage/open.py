@@ -66,7 +66,7 @@ def open_store(url: str | None = None, *, pool_size: int = 10, clock: Clock = no
 
 
 async def _open_engine(url: str, pool_size: int) -> Engine:
-    scheme = url.partition(":")[0].lower()
+    scheme = url.partition("://")[0].lower()
     if scheme == "sqlite":
         from recollect.storage.sqlite.engine import SqliteEngine
 

@@ -7,7 +7,7 @@ from recollect.checks import check_int, check_json_object, check_text
 from recollect.errors import MemoryNotFoundError
 from recollect.scope import Scope, tenant_of_key
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.storage.rows import (
     app_keys,
@@ -113,7 +113,7 @@ def _update(keys: Params, changes: Params) -> Transaction[Thread]:
 def _delete(keys: Params) -> Transaction[bool]:
     _, threads = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
     if not threads:
-        return False
+        raise Unchanged(value=False)
     yield Step((Statement("delete_thread_messages", keys), Statement("delete_thread", keys)))
     yield from raise_epoch(keys)
     return True

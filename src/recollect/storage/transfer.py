@@ -13,7 +13,7 @@ from typing import cast
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.erase import KINDS
 from recollect.storage.parcel import (
     FORMAT,
@@ -92,7 +92,7 @@ def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transact
         ]
     )
     if not merge and any(rows[0][0] for rows in counted):
-        raise ConflictError("something is kept about this user already; erase it first, or pass merge=True")
+        raise ConflictError("something is kept about this user already; erase it first, or merge")
     numbers = numbers_drawn(drawn, len(parcel.messages) + len(parcel.memory) + 1)
     for index, message in enumerate(parcel.messages.values()):
         message.number = numbers[index]
@@ -116,7 +116,7 @@ def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction
     places = places_in_thread(found, keys)
     fresh = [item for item in thread.messages if item.message.id not in places]
     entries = [encode(item.message, item.run_id) for item in fresh]
-    offset = _first_free(present, fresh[0].position) if fresh else 0
+    offset = cast("int", present[0][-1]) if present else 0
     for index, item in enumerate(fresh):
         position = offset + index if present else item.position
         places[item.message.id] = Placed(position, item.number)
@@ -127,10 +127,6 @@ def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction
         statements.append(extension(keys, entries, offset + len(fresh), time))
     yield Step(statements)
     return not present, len(fresh)
-
-
-def _first_free(present: list[Row], default: int) -> int:
-    return cast("int", present[0][-1]) if present else default
 
 
 def _import_memory(user: Params, entries: list[dict[str, object]], numbers: list[int]) -> Transaction[int]:

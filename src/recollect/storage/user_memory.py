@@ -39,7 +39,7 @@ class UserMemories(StoreCore):
 
     async def clear_memory(self, *, scope: Scope) -> int:
         """Remove all entries of a user and return how many there were."""
-        return await self._write(partial(remove, "clear_memory", user_keys(scope)), scope)
+        return await self._write(partial(remove, "delete_user_memory", user_keys(scope)), scope)
 
 
 def memory_key(key: str, scope: Scope) -> dict[str, object]:

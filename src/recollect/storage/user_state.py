@@ -26,7 +26,7 @@ class UserStates(StoreCore):
 
     async def delete_state(self, *, scope: Scope) -> bool:
         """Forget the user's mode; say if there was one."""
-        return await self._write(partial(remove, "delete_state", user_keys(scope)), scope) > 0
+        return await self._write(partial(remove, "delete_user_state", user_keys(scope)), scope) > 0
 
 
 def _set(params: Params) -> Transaction[None]:

@@ -9,7 +9,7 @@ from typing import cast
 
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import user_keys
 
 
@@ -32,8 +32,9 @@ def raise_epoch(keys: Params) -> Transaction[int]:
 def remove(name: str, keys: Params) -> Transaction[int]:
     """Run a statement that deletes rows and returns them; raise the epoch if there were any."""
     _, gone = yield Step((Statement("lock_user", keys), Statement(name, keys)))
-    if gone:
-        yield from raise_epoch(keys)
+    if not gone:
+        raise Unchanged(0)  # else the lock would leave a row of a user of whom nothing is kept
+    yield from raise_epoch(keys)
     return len(gone)
 
 

@@ -4,12 +4,47 @@ Unlike an executor it still works while the interpreter shuts down, when stores 
 """
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+class _ForkGate:
+    """Lets a process fork only while no worker is at work.
+
+    A thread that is inside SQLite holds locks of it; in a forked child nobody would ever release them.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._at_work = 0
+        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+            os.register_at_fork(
+                before=self._close,
+                after_in_parent=self._condition.release,
+                after_in_child=self._condition.release,
+            )
+
+    def __enter__(self) -> None:
+        with self._condition:
+            self._at_work += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._condition:
+            self._at_work -= 1
+            self._condition.notify_all()
+
+    def _close(self) -> None:
+        self._condition.acquire()
+        while self._at_work:
+            self._condition.wait()
+
+
+_fork_gate = _ForkGate()
 
 
 class Worker:
@@ -60,7 +95,8 @@ class Worker:
 
     def _serve(self) -> None:
         while (task := self._tasks.get()) is not None:
-            task()
+            with _fork_gate:
+                task()
 
 
 def _nothing() -> None: ...

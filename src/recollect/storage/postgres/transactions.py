@@ -17,8 +17,8 @@ T = TypeVar("T")
 READ: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 """Begins a transaction that sees one state of the database."""
 
-WRITE: LiteralString = "BEGIN"
-"""Begins a transaction that writes."""
+WRITE: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Begins a transaction that writes; each statement sees what was committed while the lock was waited for."""
 
 _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"  # true: until the transaction ends
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import LiteralString, Self, TypeVar
+from typing import Self, TypeVar
 
 import apsw
 
@@ -27,22 +28,19 @@ class SqliteEngine:
 
     name = "sqlite"
 
-    def __init__(self, path: str, connection: Database, sql: dict[str, LiteralString]) -> None:
-        """Take over a prepared connection, in the event loop that will use it."""
+    def __init__(self, path: str, connections: tuple[Database, Database, Database]) -> None:
+        """Take over connections for writing, quick reads and long ones, in the loop that will use them."""
         self._path = path
-        self._sql = sql
+        self._sql = load_statements("sqlite")
         self._in_memory = path == MEMORY
-        self._write_connection = connection
-        self._read_connection = connection if self._in_memory else connect(path)
-        self._long_connection = connection if self._in_memory else connect(path, patient=True)
-        self._writer = Writer(connection, sql, path)
+        self._write_connection, self._read_connection, self._long_connection = connections
+        self._writer = Writer(self._write_connection, self._sql, path)
         self._reader = Worker("recollect-reader")
 
     @classmethod
     async def open(cls, path: str) -> Self:
         """Open or create a database file and bring it up to date."""
-        connection = await asyncio.to_thread(prepare, path)
-        return cls(path, connection, load_statements("sqlite"))
+        return cls(path, await asyncio.to_thread(_connect_all, path))
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that changes nothing; a heavy one off the event loop."""
@@ -84,9 +82,23 @@ class SqliteEngine:
         try:
             # Deleted rows are overwritten, but not the copies that SQLite makes when it moves rows about.
             if Path(self._path).stat().st_size <= _LARGEST_SCRUBBED:
-                self._long_connection.execute("VACUUM").fetchall()
+                self._long_connection.execute("PRAGMA temp_store = FILE; VACUUM").fetchall()
+            else:
+                _log.warning("%s is too large to be written anew; traces stay until VACUUM", self._path)
             self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except (apsw.BusyError, apsw.FullError) as error:
-            _log.warning("%s: what was erased may be found in the file until VACUUM: %s", self._path, error)
-        except apsw.Error as error:
-            raise translate(error, self._path) from error
+        except (apsw.Error, OSError) as error:  # the erasure itself is done, and nobody can see the rows
+            _log.warning("%s: traces of what was erased may stay until VACUUM: %s", self._path, error)
+
+
+def _connect_all(path: str) -> tuple[Database, Database, Database]:
+    """Open the connections of a store; those that were opened are closed again if one cannot be."""
+    with ExitStack() as opened:
+        writing = prepare(path)
+        if path == MEMORY:
+            return writing, writing, writing
+        opened.callback(writing.close)
+        reading = connect(path)
+        opened.callback(reading.close)
+        long_reading = connect(path, patient=True)
+        opened.pop_all()
+        return writing, reading, long_reading

@@ -62,7 +62,8 @@ def read_work(connection: Database, sql: dict[str, LiteralString], work: Work[T]
     try:
         return run_work(connection, sql, work)
     finally:
-        connection.execute("COMMIT")
+        if connection.in_transaction:  # an error of the disk has ended it already
+            connection.execute("COMMIT")
 
 
 def _execute(connection: Database, sql: dict[str, LiteralString], statement: Statement) -> list[Any]:

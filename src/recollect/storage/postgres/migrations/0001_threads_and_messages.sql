@@ -5,7 +5,7 @@
 -- The source of integer ids and epochs, which are never used again.
 CREATE SEQUENCE recollect.numbers AS bigint;
 
--- The epoch of a user changes whenever something that was stored is changed or removed.
+-- The epoch of a user changes whenever something that was stored is removed.
 CREATE TABLE recollect.users (
     user_id text COLLATE "C" NOT NULL,
     tenant_id bigint NOT NULL,

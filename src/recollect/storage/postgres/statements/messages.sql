@@ -34,9 +34,17 @@ SELECT {message_columns} FROM recollect.messages
 WHERE {this_thread} AND position >= %(low)s AND position < %(high)s ORDER BY position
 
 -- name: messages_of_unit
--- What belongs to a unit behind a position.
+-- What belongs to a unit behind a position. Units have no gaps, so the first other one ends it; without
+-- that bound the rest of the thread would be read.
 SELECT {message_columns} FROM recollect.messages
-WHERE {this_thread} AND position > %(after)s AND unit = %(unit)s ORDER BY position
+WHERE {this_thread} AND position > %(after)s AND unit = %(unit)s AND position < coalesce(
+    (
+        SELECT position FROM recollect.messages
+        WHERE {this_thread} AND position > %(after)s AND unit <> %(unit)s ORDER BY position LIMIT 1
+    ),
+    9223372036854775807
+)
+ORDER BY position
 
 -- name: page_of_messages
 SELECT {message_columns} FROM recollect.messages WHERE {this_thread}
@@ -66,7 +74,14 @@ SELECT unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts I
 ORDER BY position DESC
 
 -- name: delete_unit
-DELETE FROM recollect.messages WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s
+DELETE FROM recollect.messages
+WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s AND position < coalesce(
+    (
+        SELECT position FROM recollect.messages
+        WHERE {this_thread} AND position > %(unit)s AND unit <> %(unit)s ORDER BY position LIMIT 1
+    ),
+    9223372036854775807
+)
 RETURNING number
 
 -- name: delete_thread_messages

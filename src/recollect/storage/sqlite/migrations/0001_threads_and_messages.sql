@@ -9,7 +9,7 @@ CREATE TABLE counters (
 
 INSERT INTO counters (name, value) VALUES ('numbers', 0);
 
--- The epoch of a user changes whenever something that was stored is changed or removed.
+-- The epoch of a user changes whenever something that was stored is removed.
 CREATE TABLE users (
     user_id TEXT NOT NULL,
     tenant_id INTEGER NOT NULL,

@@ -35,9 +35,17 @@ SELECT {message_columns} FROM messages
 WHERE {this_thread} AND position >= :low AND position < :high ORDER BY position
 
 -- name: messages_of_unit
--- What belongs to a unit behind a position.
+-- What belongs to a unit behind a position. Units have no gaps, so the first other one ends it; without
+-- that bound the rest of the thread would be read.
 SELECT {message_columns} FROM messages
-WHERE {this_thread} AND position > :after AND unit = :unit ORDER BY position
+WHERE {this_thread} AND position > :after AND unit = :unit AND position < coalesce(
+    (
+        SELECT position FROM messages
+        WHERE {this_thread} AND position > :after AND unit <> :unit ORDER BY position LIMIT 1
+    ),
+    9223372036854775807
+)
+ORDER BY position
 
 -- name: page_of_messages
 SELECT {message_columns} FROM messages WHERE {this_thread}
@@ -67,7 +75,14 @@ SELECT unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
 ORDER BY position DESC
 
 -- name: delete_unit
-DELETE FROM messages WHERE {this_thread} AND position >= :unit AND unit = :unit
+DELETE FROM messages
+WHERE {this_thread} AND position >= :unit AND unit = :unit AND position < coalesce(
+    (
+        SELECT position FROM messages
+        WHERE {this_thread} AND position > :unit AND unit <> :unit ORDER BY position LIMIT 1
+    ),
+    9223372036854775807
+)
 RETURNING number
 
 -- name: delete_thread_messages

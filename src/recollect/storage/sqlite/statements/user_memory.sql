@@ -17,11 +17,8 @@ WHERE {this_user} ORDER BY key
 DELETE FROM user_memory WHERE {this_user} AND key = :key
 RETURNING number
 
--- name: clear_memory
-DELETE FROM user_memory WHERE {this_user} RETURNING number
-
 -- name: count_user_memory
 SELECT count(*) FROM user_memory WHERE {this_user}
 
 -- name: delete_user_memory
-DELETE FROM user_memory WHERE {this_user}
+DELETE FROM user_memory WHERE {this_user} RETURNING number

@@ -7,11 +7,8 @@ ON CONFLICT (user_id, tenant_id) DO UPDATE SET
 -- name: get_state
 SELECT mode, updated_at FROM user_state WHERE {this_user}
 
--- name: delete_state
-DELETE FROM user_state WHERE {this_user} RETURNING mode
-
 -- name: count_user_state
 SELECT count(*) FROM user_state WHERE {this_user}
 
 -- name: delete_user_state
-DELETE FROM user_state WHERE {this_user}
+DELETE FROM user_state WHERE {this_user} RETURNING mode

@@ -1,0 +1,53 @@
+"""What the store leaves in its tables, beyond what its methods show."""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from recollect import Message, Scope, Store, open_store
+
+pytestmark = pytest.mark.anyio
+
+GHOST = Scope(1, "ghost", "none")
+
+REMOVALS: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "delete_memory": lambda store: store.delete_memory("key", scope=GHOST),
+    "clear_memory": lambda store: store.clear_memory(scope=GHOST),
+    "delete_state": lambda store: store.delete_state(scope=GHOST),
+    "delete_thread": lambda store: store.delete_thread(scope=GHOST),
+    "delete_messages": lambda store: store.delete_messages(["m"], scope=GHOST),
+    "clear_history": lambda store: store.clear_history(scope=GHOST),
+    "erase": lambda store: store.erase(scope=GHOST),
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+async def test_no_row_names_a_user_when_nothing_was_there_to_remove(tmp_path: Path, removal: str) -> None:
+    """Removing what is not there leaves nothing behind, not even the row that locks a user."""
+    path = tmp_path / "store.db"
+    async with open_store(f"sqlite:///{path}") as store:
+        assert not getattr(outcome := await REMOVALS[removal](store), "total", outcome)
+    connection: Any = apsw.Connection(str(path))
+    assert connection.execute("SELECT count(*) FROM users").fetchall() == [(0,)]
+    connection.close()
+
+
+async def test_page_costs_the_same_when_the_thread_is_long(store: Store) -> None:
+    """A page of ten reads ten messages and not the rest of the thread."""
+    seconds = {size: await _seconds_for_a_page(store, size) for size in (200, 10_000)}
+    assert seconds[10_000] < 6 * seconds[200]
+
+
+async def _seconds_for_a_page(store: Store, size: int) -> float:
+    scope = Scope(1, "ann", f"of {size}")
+    await store.append_turn([Message("user", "Hello.", id=f"{size}/{n}") for n in range(size)], scope=scope)
+    best = float("inf")
+    for _ in range(15):
+        started = time.perf_counter()
+        assert len(await store.page_of_messages(limit=10, scope=scope)) == 10
+        best = min(best, time.perf_counter() - started)
+    return best
