@@ -1,11 +1,15 @@
 """recollect: memory for Python agents that is safe, fast and explainable."""
 
+from recollect.agent.agent import Agent
+from recollect.agent.result import Event, Result, Usage
 from recollect.errors import (
     ConflictError,
     EraseIncompleteError,
     InvalidArgumentError,
     InvalidRoleError,
     MemoryNotFoundError,
+    ModelError,
+    ModelUnavailableError,
     NewerDatabaseError,
     RecollectError,
     StorageBusyError,
@@ -16,6 +20,7 @@ from recollect.errors import (
     StorageUnavailableError,
     StoreMisuseError,
 )
+from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
     Message,
@@ -25,28 +30,50 @@ from recollect.messages import (
     ToolCall,
     ToolResult,
 )
+from recollect.processors.base import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
+from recollect.processors.holdback import Span
+from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
+from recollect.processors.other_threads import OtherThreadsProcessor
+from recollect.processors.parallel import Parallel
+from recollect.processors.spans import SpanGuard
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
 from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
+from recollect.trace import Trace, TraceEntry
 
 __all__ = [
+    "Agent",
     "ConflictError",
     "EraseIncompleteError",
     "EraseReport",
+    "Event",
     "FilePart",
     "InvalidArgumentError",
     "InvalidRoleError",
+    "Memory",
     "MemoryEntry",
     "MemoryNotFoundError",
     "Message",
+    "MessageHistoryProcessor",
+    "MessagePersistenceProcessor",
+    "ModelError",
+    "ModelUnavailableError",
     "NewerDatabaseError",
+    "OtherThreadsProcessor",
+    "Parallel",
     "Part",
     "Placed",
+    "Processor",
+    "ProcessorProvider",
     "ReasoningPart",
     "RecollectError",
+    "Result",
+    "RunContext",
     "Scope",
     "SearchRow",
+    "Span",
+    "SpanGuard",
     "StateEntry",
     "StorageBusyError",
     "StorageCorruptError",
@@ -56,9 +83,14 @@ __all__ = [
     "StorageUnavailableError",
     "Store",
     "StoreMisuseError",
+    "TextDelta",
     "TextPart",
     "Thread",
     "ToolCall",
     "ToolResult",
+    "Trace",
+    "TraceEntry",
+    "TripWire",
+    "Usage",
     "open_store",
 ]

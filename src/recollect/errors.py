@@ -5,6 +5,9 @@
     │   └── InvalidRoleError
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
+    ├── ModelError
+    │   └── ModelUnavailableError
+    ├── TripWire                       (in recollect.processors.base)
     └── StorageError
         ├── StorageUnavailableError
         ├── StorageReadOnlyError
@@ -68,6 +71,18 @@ class ConflictError(RecollectError):
     """The write contradicts what is already stored; nothing was written."""
 
     code = "conflict"
+
+
+class ModelError(RecollectError):
+    """The model could not answer; nothing was saved."""
+
+    code = "model"
+
+
+class ModelUnavailableError(ModelError):
+    """The model cannot be used: a key or a package is missing."""
+
+    code = "model_unavailable"
 
 
 class StorageError(RecollectError):

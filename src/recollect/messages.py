@@ -6,6 +6,7 @@ content, is kept as a `str`; anything richer is a tuple of parts. Both read the 
 through `parts` and `text`. Parts are checked when a message takes them in.
 """
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -212,6 +213,25 @@ class Message:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
         extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
+
+
+def clean_text(text: str) -> str:
+    """Replace what cannot be stored (NUL, lone surrogates) in text that no caller of ours wrote."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return text.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def clean_json(value: object) -> object:
+    """Do the same for all texts in a JSON value."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {clean_text(str(key)): clean_json(item) for key, item in items}
+    if isinstance(value, list | tuple):
+        return [clean_json(item) for item in cast("list[object]", value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def part_to_dict(part: Part) -> dict[str, object]:

@@ -5,6 +5,7 @@ means "everybody". Inside the database None is the reserved tenant 0, because SQ
 is equal to nothing and slips through unique, primary and foreign keys.
 """
 
+import enum
 from dataclasses import dataclass, replace
 
 from recollect.checks import check_id, check_tenant
@@ -15,6 +16,16 @@ DEFAULT_THREAD = "default"
 
 SYSTEM_TENANT = 0
 """How the tenant None is written in key columns; no real tenant can have it."""
+
+
+class Unset(enum.Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+
+UNSET = Unset.UNSET
+"""Stands for a tenant that was not given, because None is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,14 @@ class Portal:
         self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-portal", daemon=True)
         self._thread.start()
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open and belongs to this process."""
+        return self._process == os.getpid() and not self._is_closed
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
-        future = self._begin(coroutine)
+        future = self.start(coroutine)
         try:
             return future.result()
         except CancelledError:
@@ -34,7 +39,8 @@ class Portal:
         finally:
             future.cancel()  # does nothing where it is done
 
-    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin a coroutine and return what will be its value."""
         try:
             self._check_process()  # first: in a forked child nobody would ever release the lock
             with self._lock:
@@ -43,6 +49,10 @@ class Portal:
         except StoreMisuseError:
             coroutine.close()
             raise
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread, some time soon."""
+        self._loop.call_soon_threadsafe(function)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""

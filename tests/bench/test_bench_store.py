@@ -60,7 +60,9 @@ def _check_goal(goal: dict[str, Any], report: dict[str, Any]) -> None:
 def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path: Path) -> None:
     """`bench all` shows the table and writes it, with the command, into the page."""
     page = tmp_path / "benchmarks.md"
-    page.write_text("<!-- store: begin -->\n<!-- store: end -->\n", "utf-8")
+    page.write_text(
+        "<!-- store: begin -->\n<!-- store: end -->\n<!-- turn: begin -->\n<!-- turn: end -->\n", "utf-8"
+    )
     arguments = [
         "bench",
         "all",
@@ -76,6 +78,7 @@ def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path
     assert result.exit_code == 0, result.output
     text = page.read_text("utf-8")
     assert "with `recollect bench store`" in text
+    assert "with `recollect bench turn`" in text
     assert text.count("| PostgreSQL: ") == 3
     assert str(tmp_path) not in text
 

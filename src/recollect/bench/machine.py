@@ -11,7 +11,7 @@ from pathlib import Path
 _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs", "devtmpfs")
 _MOUNTS = Path("/proc/self/mountinfo")
 _SYNCS = 200
-_PACKAGES = ("recollect", "apsw", "psycopg", "openai-agents", "pydantic")
+_PACKAGES = ("recollect", "apsw", "psycopg", "openai-agents", "pydantic", "pydantic-ai-slim")
 
 
 def disk_folder() -> Path:

@@ -12,6 +12,9 @@ NOTHING = "-"
 Tick: TypeAlias = Callable[[float], None]
 """Is told how much of a piece of work is done, from 0 to 1."""
 
+Show: TypeAlias = Callable[[str, float], None]
+"""Is told what is going on, and how much of the whole is done, from 0 to 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -77,8 +80,8 @@ def ratio_goal(name: str, limit: float, measured: Ratio, ours: Timings, other: T
         at_most(limit),
         round(measured.value, 3),
         measured.value <= limit,
-        ours=_micros(ours),
-        other=_micros(other),
+        ours=micros(ours),
+        other=micros(other),
         spread=measured.spread,
     )
 
@@ -98,5 +101,6 @@ def at_least(limit: float) -> str:
     return f"≥ {limit:g} times"
 
 
-def _micros(timings: Timings) -> str:
+def micros(timings: Timings) -> str:
+    """Write the median for people to read."""
     return f"{timings.p50 * 1e6:,.0f} µs"

@@ -1,18 +1,14 @@
 """The benchmark of the store: `recollect bench store`."""
 
 import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from recollect.bench import import_part, large_part, sqlite_part, writers_part
 from recollect.bench.machine import disk_folder, facts, is_in_memory
-from recollect.bench.report import Part, Report, Tick, at_most, unmeasured
+from recollect.bench.report import Part, Report, Show, Tick, at_most, unmeasured
 from recollect.bench.server import INSTALL, benchmark_server, check_server
 from recollect.bench.sizes import Sizes
-
-Show = Callable[[str, float], None]
-"""Is told what is going on, and how much of the whole is done, from 0 to 1."""
 
 # Where each part begins, as a share of the time that a full run takes.
 _STARTS = {"sqlite": 0.0, "writers": 0.08, "import": 0.16, "large": 0.2, "postgres": 0.5, "large pg": 0.6}

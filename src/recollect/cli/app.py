@@ -4,6 +4,7 @@ import typer
 
 from recollect.cli.bench_all import bench_all
 from recollect.cli.bench_store import bench_store
+from recollect.cli.bench_turn import bench_turn
 from recollect.cli.erase import erase
 from recollect.cli.export import export
 from recollect.cli.history import history
@@ -33,6 +34,7 @@ app.command()(erase)
 app.command()(version)
 app.add_typer(bench, name="bench")
 bench.command("store")(bench_store)
+bench.command("turn")(bench_turn)
 bench.command("all")(bench_all)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli.bench_store import Messages, Postgres, Quick, run_store, show_report
+from recollect.cli.bench_turn import run_turn
 from recollect.cli.output import say
 from recollect.errors import InvalidArgumentError
 
@@ -23,7 +24,8 @@ def bench_all(
         raise InvalidArgumentError("page", f"there is no {page} here; run this in the repository or name it")
     from recollect.bench.page import write_page
 
-    report = run_store(quick=quick, postgres=postgres, messages=messages)
-    show_report(report)
-    write_page(page, report)
+    reports = [run_turn(quick=quick), run_store(quick=quick, postgres=postgres, messages=messages)]
+    for report in reports:
+        show_report(report)
+        write_page(page, report)
     say(f"Wrote {page}.")

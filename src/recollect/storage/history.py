@@ -16,7 +16,7 @@ from recollect.storage.users import raise_epoch
 
 _MOST_IDS = 1000
 _QUICK_ROWS = 500  # more than this is read off the event loop
-_POSITION, _UNIT = 8, 11  # places in the fragment `message_columns`
+_POSITION, _RUN, _UNIT = 8, 10, 11  # places in the fragment `message_columns`
 
 
 class History(StoreCore):
@@ -80,6 +80,13 @@ class History(StoreCore):
         work = partial(query, "count_talk", user_keys(scope), last=True)
         rows = await self._read(work, scope, heavy=True)
         return cast("int", rows[0][0])
+
+    async def turn_of_run(self, run_id: str, *, scope: Scope) -> list[Message]:
+        """Return the turn that a run has committed, in order, or nothing.
+
+        The answer's ids begin with the run's id, so that no index is needed for this.
+        """
+        return await self._read(partial(_of_run, scope, check_id(run_id, "run_id")), scope)
 
     async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
         """Remove messages and whatever must not be parted from them; return how many are gone.
@@ -145,6 +152,19 @@ def _around(scope: Scope, ids: Sequence[str], previous: int, following: int) -> 
             rows = yield from _window(keys, position, previous, following)
             windows |= {row[_POSITION + 1]: decode_message(row) for row in rows}
     return [windows[number] for number in sorted(windows)]
+
+
+def _of_run(scope: Scope, run_id: str) -> Transaction[list[Message]]:
+    bounds = {"low": f"{run_id}:", "high": f"{run_id};"}  # ";" comes right behind ":"
+    found = yield from query("messages_with_prefix", app_keys(scope) | bounds)
+    rows = [row for row in found if row[_RUN] == run_id]  # the prefix may be that of another run's id
+    if not rows:
+        return []
+    thread_id, last = rows[0][_POSITION - 1], rows[-1][_POSITION]
+    keys = thread_keys(scope.with_thread(thread_id))
+    low = max(rows[0][_POSITION] - _MOST_IDS, 0)
+    around = yield from query("messages_between", {**keys, "low": low, "high": last + 1})
+    return [message for message in _decoded(around) if message.run_id == run_id]
 
 
 def _window(keys: Params, position: int, previous: int, following: int) -> Transaction[list[Row]]:

@@ -64,6 +64,12 @@ SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
 FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > %(after)s
 ORDER BY number LIMIT %(limit)s::bigint
 
+-- name: messages_with_prefix
+-- Messages whose ids lie between two texts, as those of one run do.
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_app} AND message_id >= %(low)s AND message_id < %(high)s
+ORDER BY number
+
 -- name: join_unit
 -- Ties everything behind a tool call to it.
 UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position > %(unit)s

@@ -65,6 +65,12 @@ SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
 FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
 ORDER BY number LIMIT coalesce(:limit, -1)
 
+-- name: messages_with_prefix
+-- Messages whose ids lie between two texts, as those of one run do.
+SELECT {message_columns} FROM messages
+WHERE {this_app} AND message_id >= :low AND message_id < :high
+ORDER BY number
+
 -- name: join_unit
 -- Ties everything behind a tool call to it.
 UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit

@@ -1,0 +1,1 @@
+"""The agent: a model, tools, and one pipeline of processors around them."""

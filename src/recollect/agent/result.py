@@ -1,0 +1,52 @@
+"""What a run gives back, at its end and on the way."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from recollect.messages import Message, ToolCall, ToolResult
+from recollect.processors.base import TripWire
+from recollect.trace import Trace
+
+EventType: TypeAlias = Literal["text", "tool_call", "tool_result", "tripwire", "done"]
+"""What an event of a stream is about."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a run used of the model."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Result:
+    """The outcome of a run.
+
+    `text` is all text that was released, `messages` the turn as it was kept or would have been, `prompt` what
+    the model was last shown. `saved` says whether memory has kept the turn; the trace says why not.
+    `tripwire` is what stopped the run, or None.
+    """
+
+    run_id: str
+    text: str = ""
+    messages: list[Message] = field(default_factory=list[Message])
+    tripwire: TripWire | None = None
+    saved: bool = False
+    usage: Usage = field(default_factory=Usage)
+    trace: Trace = field(default_factory=Trace)
+    prompt: list[Message] = field(default_factory=list[Message])
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happens in a stream; only the field that belongs to its type is set."""
+
+    type: EventType
+    text: str = ""
+    tool_call: ToolCall | None = None
+    tool_result: ToolResult | None = None
+    tripwire: TripWire | None = None
+    result: Result | None = None

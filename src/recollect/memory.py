@@ -1,0 +1,232 @@
+"""Memory: the public API of document A, and a provider of processors.
+
+A `Memory` is put beside the guards in an agent's lists, or given to it as `memory=`. It keeps its data in a
+store that it opens when it is first needed. Every method takes the ids of a scope as keyword arguments;
+what is left out is the memory's own: the ids it was made with, or ids that no other memory has.
+"""
+
+import secrets
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Self, Unpack
+
+from recollect.errors import RecollectError
+from recollect.messages import Message, Role
+from recollect.processors.base import Ids, Processor, RunIds, run_ids
+from recollect.processors.legacy import LegacyProcessors, OldMemoryProcessor
+from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.message_history import (
+    DEFAULT_LAST_MESSAGES,
+    MessageHistoryProcessor,
+    MessagePersistenceProcessor,
+)
+from recollect.processors.other_threads import OtherThreadsProcessor
+from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
+from recollect.storage.base import Store
+from recollect.storage.handle import StoreHandle
+from recollect.storage.records import Thread
+
+_IDS_AT_ONCE = 500
+
+
+class Memory:
+    """What an agent remembers: message history now, recall and working memory to come."""
+
+    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+        self,
+        store_or_url: Store | str | None = None,
+        *,
+        last_messages: int | bool | None = DEFAULT_LAST_MESSAGES,
+        other_threads: int = 0,
+        semantic_recall: object = False,
+        working_memory: object = None,
+        threads: Sequence[str] = (),
+        processors: Sequence[OldMemoryProcessor] = (),
+        tenant_id: int | Unset | None = UNSET,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> None:
+        """Say where to keep things, what to show of them, and whose they are by default.
+
+        `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
+        messages of the user's other threads. `threads` are created if they are missing. Without
+        `resource_id` the memory has a user of its own.
+        """
+        if semantic_recall or working_memory:
+            _not_yet()
+        self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
+        own = f"memory-{secrets.token_hex(8)}"
+        own_thread = DEFAULT_THREAD if resource_id else own
+        self._defaults = RunIds(tenant_id, resource_id or own, thread_id or own_thread)
+        self._last_messages = _checked_last(last_messages)
+        self._other_threads = other_threads
+        self._threads = tuple(threads)
+        self._old = tuple(processors)
+        if processors:
+            warnings.warn(
+                "Memory(processors=…) is going away; put processors into the agent's lists instead "
+                "(see docs/migration.md)",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+
+    def get_input_processors(self) -> list[Processor]:
+        """Return the processors that read: other threads, then history."""
+        ids = self._ids()
+        found: list[Processor] = []
+        if self._other_threads:
+            found.append(OtherThreadsProcessor(self._handle, last_messages=self._other_threads, **ids))
+        found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
+        if self._old:
+            found.append(LegacyProcessors(self._old))
+        return found
+
+    def get_output_processors(self) -> list[Processor]:
+        """Return the processors that write: the turn."""
+        return [MessagePersistenceProcessor(self._handle, **self._ids())]
+
+    async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
+        """Return the messages of a thread, oldest first; an unknown thread has none."""
+        store, scope = await self._scope(**ids)
+        return await store.last_messages(limit, scope=scope)
+
+    async def remember_messages(
+        self,
+        last: int | None = None,
+        *,
+        include: Sequence[str] = (),
+        with_previous: int = 0,
+        with_next: int = 0,
+        **ids: Unpack[Ids],
+    ) -> list[Message]:
+        """Return the last messages of a thread, and those named by id with the ones around them."""
+        store, scope = await self._scope(**ids)
+        limit = self._last_messages if last is None else last
+        found = await store.last_messages(limit, scope=scope)
+        if include:
+            around = await store.messages_by_id(
+                include, with_previous=with_previous, with_next=with_next, scope=scope
+            )
+            known = {message.id for message in found}
+            found = [message for message in around if message.id not in known] + found
+        return sorted(found, key=lambda message: message.position or 0)
+
+    async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
+        """Append messages to a thread, all or none, and return them as they are stored."""
+        given = list(messages)
+        if not given:
+            return []
+        store, scope = await self._scope(**ids)
+        await store.append_turn(given, scope=scope)
+        names = [message.id for message in given]
+        found: list[Message] = []
+        for start in range(0, len(names), _IDS_AT_ONCE):
+            found += await store.messages_by_id(names[start : start + _IDS_AT_ONCE], scope=scope)
+        return found
+
+    async def add_message(self, role: Role, content: str, **ids: Unpack[Ids]) -> Message:
+        """Append one message to a thread and return it."""
+        return (await self.save_messages([Message(role, content)], **ids))[0]
+
+    async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
+        """Remove messages, with the tool results that belong to them, and return how many are gone."""
+        store, scope = await self._scope(**ids)
+        names = [item.id if isinstance(item, Message) else item for item in ids_or_messages]
+        return await store.delete_messages(names, scope=scope)
+
+    async def create_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Create a thread, or return the one that is there."""
+        store, scope = await self._scope(**ids)
+        return await store.create_thread(title=title, metadata=metadata, scope=scope)
+
+    async def save_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Create a thread, or change the one that is there."""
+        store, scope = await self._scope(**ids)
+        await store.create_thread(title=title, metadata=metadata, scope=scope)
+        return await store.update_thread(title=title, metadata=metadata, scope=scope)
+
+    async def update_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Change the title or the metadata of a thread; what is None stays."""
+        store, scope = await self._scope(**ids)
+        return await store.update_thread(title=title, metadata=metadata, scope=scope)
+
+    async def get_thread_by_id(self, named: str | None = None, /, **ids: Unpack[Ids]) -> Thread | None:
+        """Return a thread, or None; its id may come first or as `thread_id`."""
+        store, scope = await self._scope(**_named(named, ids))
+        return await store.get_thread(scope=scope)
+
+    async def list_threads(
+        self, *, limit: int | None = None, offset: int = 0, **ids: Unpack[Ids]
+    ) -> list[Thread]:
+        """Return the user's threads, the latest talk first."""
+        store, scope = await self._scope(**ids)
+        return await store.list_threads(limit=limit, offset=offset, scope=scope)
+
+    async def delete_thread(self, named: str | None = None, /, **ids: Unpack[Ids]) -> bool:
+        """Remove a thread with all its messages and say if it was there; its id may come first."""
+        store, scope = await self._scope(**_named(named, ids))
+        return await store.delete_thread(scope=scope)
+
+    async def query(self, *_: object, **__: object) -> NoReturn:
+        """Search by meaning; comes with recall."""
+        _not_yet()
+
+    async def get_working_memory(self, **_: object) -> NoReturn:
+        """Return the user's profile; comes with working memory."""
+        _not_yet()
+
+    async def update_working_memory(self, *_: object, **__: object) -> NoReturn:
+        """Change the user's profile; comes with working memory."""
+        _not_yet()
+
+    async def close(self) -> None:
+        """Close the store if this memory opened it."""
+        await self._handle.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the memory itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the memory."""
+        await self.close()
+
+    def _ids(self) -> dict[str, Any]:
+        own = self._defaults
+        return {"tenant_id": own.tenant_id, "resource_id": own.resource_id, "thread_id": own.thread_id}
+
+    async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        given = run_ids(ids)
+        store = await self._handle.get()
+        return store, self._resolved(given, store)
+
+    def _resolved(self, ids: RunIds, store: Store) -> Scope:
+        scope = resolve_scope(ids, self._defaults, store)
+        if scope is None:
+            raise RecollectError("a memory always has a user")
+        return scope
+
+    async def _make_threads(self, store: Store) -> None:
+        scope = self._resolved(RunIds(), store)
+        for thread_id in self._threads:
+            await store.create_thread(scope=scope.with_thread(thread_id))
+
+
+def _named(thread_id: str | None, ids: Ids) -> Ids:
+    return ids if thread_id is None else {**ids, "thread_id": thread_id}
+
+
+def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
+    if last_messages is True:
+        return DEFAULT_LAST_MESSAGES
+    return 0 if last_messages is False else last_messages
+
+
+def _not_yet() -> NoReturn:
+    raise RecollectError("recall and working memory are not part of this version yet; history is")

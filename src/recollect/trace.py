@@ -1,0 +1,88 @@
+"""What happened in a run: which processor did what, how long it took, and what it changed.
+
+A trace holds no message text, only counts and short diffs of ids and lengths, so that it can be
+logged. With OpenTelemetry configured the same facts become spans.
+"""
+
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from recollect.messages import Message
+
+Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "result", "commit"]
+"""Which hook of a processor an entry is about."""
+
+
+@dataclass(slots=True)
+class TraceEntry:
+    """One processor in one phase of a run; the calls of a stream are added up in one entry."""
+
+    processor_id: str
+    phase: Phase
+    milliseconds: float = 0.0
+    calls: int = 0
+    messages_in: int = 0
+    messages_out: int = 0
+    changes: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    tripwire: str | None = None
+    error: str | None = None
+    started_at_ns: int = field(default_factory=time.time_ns)
+
+
+class Trace:
+    """The entries of one run, in the order in which processors first acted."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._entries: dict[tuple[str, Phase], TraceEntry] = {}
+
+    def __iter__(self) -> Iterator[TraceEntry]:
+        """Go through the entries in order."""
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self._entries)
+
+    def entry(self, processor_id: str, phase: Phase) -> TraceEntry:
+        """Return the entry of a processor in a phase, made on first sight."""
+        key = (processor_id, phase)
+        if key not in self._entries:
+            self._entries[key] = TraceEntry(processor_id, phase)
+        return self._entries[key]
+
+    @contextmanager
+    def timed(self, processor_id: str, phase: Phase) -> Generator[TraceEntry]:
+        """Time a call of a hook; what it raises is noted and passed on."""
+        entry = self.entry(processor_id, phase)
+        entry.calls += 1
+        started = time.perf_counter()
+        try:
+            yield entry
+        except Exception as error:
+            entry.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            entry.milliseconds += (time.perf_counter() - started) * 1000
+
+    def find(self, processor_id: str, phase: Phase) -> TraceEntry | None:
+        """Return the entry of a processor in a phase, or None if it did not act."""
+        return self._entries.get((processor_id, phase))
+
+
+def describe_changes(before: Iterable[Message], after: Iterable[Message]) -> list[str]:
+    """Say what a processor did to a list of messages: a short diff without their text."""
+    old = {message.id: message for message in before}
+    new = {message.id: message for message in after}
+    added = [f"+ {message.role} {message.id}" for key, message in new.items() if key not in old]
+    removed = [f"- {message.role} {message.id}" for key, message in old.items() if key not in new]
+    edited = [
+        f"~ {message.role} {message.id}: {len(old[key].text)} to {len(message.text)} characters"
+        for key, message in new.items()
+        if key in old and old[key] is not message and old[key] != message
+    ]
+    return removed + edited + added

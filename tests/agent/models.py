@@ -1,0 +1,33 @@
+"""Models that stop in the middle, so that a test can act while they speak."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from recollect import Message, ToolCall
+
+
+class Halting:
+    """Says some pieces, and then nothing until it is told to go on; knows whether it was closed."""
+
+    def __init__(self, *pieces: str | ToolCall, error: Exception | None = None) -> None:
+        """Take what to say before the halt, and an error to end with in place of waiting."""
+        self._pieces = pieces
+        self._error = error
+        self.halted = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.open = 0
+
+    async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
+        """Speak, halt, and end."""
+        del messages
+        self.open += 1
+        try:
+            for piece in self._pieces:
+                yield piece
+            if self._error is not None:
+                raise self._error
+            self.halted.set()
+            await self.go_on.wait()
+            yield "the end"
+        finally:
+            self.open -= 1

@@ -1,0 +1,148 @@
+"""Bad input gets a clear error before the model is asked or a store is opened."""
+
+from typing import Any
+
+import pytest
+from tests.agent.support import Mode, answer, both_modes, model_of, texts
+
+from recollect import Agent, InvalidArgumentError, InvalidRoleError, Memory, Message, ModelUnavailableError
+
+pytestmark = pytest.mark.anyio
+
+PROMPTS: dict[str, tuple[Any, str]] = {
+    "empty": ("", "prompt: must not be empty"),
+    "no messages": ([], "prompt: must not be empty"),
+    "messages without content": ([Message("user", "")], "prompt: must not be empty"),
+    "a number": (5, "prompt: must be text"),
+    "nothing": (None, "prompt: must be text"),
+    "bytes": (b"hi", "prompt: holds a int"),
+    "a list of texts": (["hi"], "prompt: holds a str"),
+    "an unknown role": ([{"role": "robot", "content": "hi"}], "role: must be one of user, assistant"),
+    "no role": ([{"content": "hi"}], "role"),
+    "an unknown field": ([{"role": "user", "content": "hi", "name": "x"}], "'name' is not a field"),
+    "content of a wrong type": ([{"role": "user", "content": 5}], "content: must be text or parts"),
+    "NUL": ("a\0b", "NUL"),
+    "a lone surrogate": ("a\ud800", "lone surrogate"),
+    "an id twice": ([Message("user", "a", id="x"), Message("user", "b", id="x")], "id"),
+}
+
+
+@both_modes
+@pytest.mark.parametrize(("prompt", "problem"), PROMPTS.values(), ids=PROMPTS.keys())
+async def test_prompt_is_refused_when_it_cannot_be_used(mode: Mode, prompt: object, problem: str) -> None:
+    """The error is ours, says what is wrong, and nothing was asked."""
+    model = model_of("never said")
+    async with Memory() as memory:
+        with pytest.raises(InvalidArgumentError, match=problem):
+            await answer(Agent(model, memory=memory), mode, prompt)
+    assert model.shown == []
+
+
+async def test_unknown_role_has_an_error_of_its_own() -> None:
+    """`InvalidRoleError` is also an `InvalidArgumentError`."""
+    with pytest.raises(InvalidRoleError):
+        await Agent(model_of("never said")).generate([{"role": "robot", "content": "hi"}])
+
+
+IDS: dict[str, dict[str, Any]] = {
+    "resource_id": {"resource_id": 5},
+    "thread_id": {"thread_id": ["t"]},
+    "tenant_id": {"tenant_id": "one"},
+    "run_id": {"run_id": 7},
+    "app_id": {"app_id": None},
+    "project_id": {"project_id": ""},
+    "user_id": {"user_id": "ada"},
+}
+
+
+@both_modes
+@pytest.mark.parametrize(("argument", "ids"), IDS.items())
+async def test_ids_are_refused_when_of_a_wrong_type(mode: Mode, argument: str, ids: dict[str, Any]) -> None:
+    """The error names the id."""
+    model = model_of("never said")
+    with pytest.raises(InvalidArgumentError) as caught:
+        await answer(Agent(model), mode, "hi", **ids)
+    assert caught.value.argument == argument
+    assert model.shown == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "argument"),
+    [
+        ({"tenant_id": True}, "tenant_id"),
+        ({"tenant_id": 0}, "tenant_id"),
+        ({"resource_id": "x" * 600}, "resource_id"),
+    ],
+)
+async def test_ids_are_refused_when_no_scope_could_have_them(ids: dict[str, Any], argument: str) -> None:
+    """Tenants are positive numbers, ids have a length."""
+    for call in (Agent(model_of("never said")).generate("hi", **ids), Memory().get_messages(**ids)):
+        with pytest.raises(InvalidArgumentError) as caught:
+            await call
+        assert caught.value.argument == argument
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [("openai:gpt-5-mini", "OPENAI_API_KEY"), ("openai-chat:gpt-5-mini", "OPENAI_API_KEY")],
+)
+async def test_missing_key_is_named_when_a_provider_needs_one(
+    monkeypatch: pytest.MonkeyPatch, mode: Mode, model: str, variable: str
+) -> None:
+    """The error names the variable, and the model that needs none."""
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ModelUnavailableError, match=f"{variable}.*model='offline'"):
+        await answer(Agent(model), mode, "hi")
+
+
+@pytest.mark.parametrize("model", ["nobody:nothing", "gpt", ""])
+async def test_unknown_model_is_an_error_that_names_the_offline_one(model: str) -> None:
+    """A model that nobody knows cannot be used."""
+    with pytest.raises(ModelUnavailableError, match="model='offline'"):
+        await Agent(model).generate("hi")
+
+
+async def test_wrong_kind_of_model_is_refused() -> None:
+    """A model is a name or an object that answers."""
+    with pytest.raises(InvalidArgumentError, match="must be a name, a Pydantic AI model"):
+        await Agent(42).generate("hi")
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"max_steps": 0}, "max_steps"),
+        ({"instructions": 5}, "instructions"),
+        ({"max_steps": "3"}, "max_steps"),
+    ],
+)
+def test_agent_is_refused_when_an_option_is_wrong(options: dict[str, Any], argument: str) -> None:
+    """What is wrong with an agent is said when it is made."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        Agent("offline", **options)
+    assert caught.value.argument == argument
+
+
+@both_modes
+async def test_prompt_may_be_dicts_or_a_message(mode: Mode) -> None:
+    """Messages may come as dicts with role and content, and keep the ids they have."""
+    model = model_of("ok", mode=mode)
+    await answer(
+        Agent(model),
+        mode,
+        [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi", "id": "m1"}],
+    )
+    await answer(Agent(model), mode, Message("user", "hello", id="m2"))
+    assert texts(model.shown[0]) == [("system", "be kind"), ("user", "hi")]
+    assert [model.shown[0][1].id, model.shown[1][0].id] == ["m1", "m2"]
+
+
+@both_modes
+async def test_empty_answer_is_an_answer(mode: Mode) -> None:
+    """A model that says nothing has answered: the prompt is kept, and there is no error."""
+    async with Memory() as memory:
+        result = await answer(Agent(model_of("", mode=mode), memory=memory), mode, "hi")
+        stored = await memory.get_messages()
+    assert (result.text, result.saved) == ("", True)
+    assert texts(stored) == [("user", "hi")]

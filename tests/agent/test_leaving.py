@@ -1,0 +1,180 @@
+"""Streams that are left, cancelled or broken: they save nothing, or what was seen if that is asked for."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from tests.agent.guards import Hoarder, SsnGuard
+from tests.agent.models import Halting
+from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, texts
+
+from recollect import Agent, Memory, ModelError
+from recollect.agent.agent import RunStream
+
+pytestmark = pytest.mark.anyio
+
+
+@both_modes
+@pytest.mark.parametrize("save_partial", [False, True])
+async def test_nothing_is_saved_when_a_run_is_cancelled_before_anything_was_seen(
+    sqlite_url: str, mode: Mode, *, save_partial: bool
+) -> None:
+    """A cancelled run whose text nobody saw leaves all rows as they were."""
+    async with Memory(sqlite_url) as memory:
+        await memory.list_threads(**ADA)
+        before = dump(sqlite_url)
+        model = Halting("held ", "back")
+        agent = Agent(model, memory=memory, output_processors=[Hoarder()])
+        options = {"save_partial": save_partial} if mode == "stream" else {}
+        task = asyncio.create_task(answer(agent, mode, "hi", **options, **ADA))
+        await model.halted.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert dump(sqlite_url) == before
+    assert model.open == 0
+
+
+async def _cancelled_stream(memory: Memory, *, save_partial: bool) -> list[str]:
+    """Cancel a stream after three pieces of text and return them."""
+    model, seen = Halting("one ", "two ", "three"), list[str]()
+
+    async def consume() -> None:
+        async for event in Agent(model, memory=memory).stream("hi", save_partial=save_partial, **ADA):
+            seen.append(event.text)
+
+    task = asyncio.create_task(consume())
+    await model.halted.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return seen
+
+
+async def test_nothing_is_saved_when_a_stream_is_cancelled(sqlite_url: str) -> None:
+    """By default a turn is saved whole or not at all."""
+    async with Memory(sqlite_url) as memory:
+        assert await _cancelled_stream(memory, save_partial=False) == ["one ", "two ", "three"]
+        assert await memory.get_messages(**ADA) == []
+
+
+async def test_what_was_seen_is_saved_when_a_stream_is_cancelled_and_that_is_asked_for(
+    sqlite_url: str,
+) -> None:
+    """`save_partial` keeps the prompt and the text that was shown, marked as aborted."""
+    async with Memory(sqlite_url) as memory:
+        await _cancelled_stream(memory, save_partial=True)
+        saved = await memory.get_messages(**ADA)
+    assert texts(saved) == [("user", "hi"), ("assistant", "one two three")]
+    assert saved[-1].metadata == {"aborted": True}
+
+
+async def test_nothing_is_open_when_a_stream_is_left_early() -> None:
+    """Leaving `async with` closes the model's answer at once: no task and no generator stays behind."""
+    model = Halting("one ", "two ", "three")
+    before = asyncio.all_tasks()
+    async with Agent(model).stream("hi") as stream:
+        async for event in stream:
+            assert event.text == "one "
+            break
+        assert model.open == 1
+    assert model.open == 0
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("leave", ["break", "raise", "aclose"])
+async def test_what_was_seen_is_saved_when_a_stream_is_left_early(sqlite_url: str, leave: str) -> None:
+    """Right behind the block the partial turn is there, however the block was left."""
+    model = Halting("one ", "two ", "three")
+    async with Memory(sqlite_url) as memory:
+        agent = Agent(model, memory=memory)
+        stream = agent.stream("hi", save_partial=True, **ADA)
+        with suppress(KeyError):
+            async with stream:
+                assert (await stream.next_event()) is not None
+                await _leave(leave, stream)
+        saved = await memory.get_messages(**ADA)
+    assert texts(saved) == [("user", "hi"), ("assistant", "one ")]
+    assert saved[-1].metadata == {"aborted": True}
+
+
+async def test_nothing_is_saved_when_a_stream_is_left_early_by_default(sqlite_url: str) -> None:
+    """Leaving without `save_partial` leaves all rows as they were."""
+    async with Memory(sqlite_url) as memory:
+        await memory.list_threads(**ADA)
+        before = dump(sqlite_url)
+        async with Agent(Halting("one ", "two "), memory=memory).stream("hi", **ADA) as stream:
+            await stream.next_event()
+        assert dump(sqlite_url) == before
+
+
+@both_modes
+async def test_nothing_is_saved_when_the_model_breaks_off(sqlite_url: str, mode: Mode) -> None:
+    """An answer that ends with an error is no answer."""
+    async with Memory(sqlite_url) as memory:
+        await memory.list_threads(**ADA)
+        before = dump(sqlite_url)
+        agent = Agent(Halting("one ", error=ModelError("line cut")), memory=memory)
+        with pytest.raises(ModelError, match="line cut"):
+            await answer(agent, mode, "hi", **ADA)
+        assert dump(sqlite_url) == before
+
+
+async def test_what_was_seen_is_saved_when_the_model_breaks_off_and_that_is_asked_for(
+    sqlite_url: str,
+) -> None:
+    """A broken stream counts like one that was left."""
+    async with Memory(sqlite_url) as memory:
+        agent = Agent(Halting("one ", "two ", error=ModelError("line cut")), memory=memory)
+        with pytest.raises(ModelError, match="line cut"):
+            await answer(agent, "stream", "hi", save_partial=True, **ADA)
+        saved = await memory.get_messages(**ADA)
+    assert texts(saved) == [("user", "hi"), ("assistant", "one two ")]
+    assert saved[-1].metadata == {"aborted": True}
+
+
+async def test_partial_turn_holds_no_secret_when_a_guard_stands_before_memory(sqlite_url: str) -> None:
+    """What a guard redacts in whole turns it redacts in partial ones, the prompt's message included."""
+    async with Memory(sqlite_url) as memory:
+        model = Halting("it is 123-45-6789. ", "more")
+        agent = Agent(model, memory=memory, output_processors=[SsnGuard()])
+        async with agent.stream("mine is 123-45-6789", save_partial=True, **ADA) as stream:
+            await stream.next_event()
+        assert "123-45-6789" not in str(dump(sqlite_url))
+
+
+async def test_task_that_is_cancelled_while_a_tool_runs_saves_nothing(sqlite_url: str) -> None:
+    """A tool that is under way is cancelled with its run."""
+    started, ended = asyncio.Event(), list[str]()
+
+    async def lookup(word: str) -> str:
+        """Look a word up, slowly."""
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(word)
+        return word
+
+    async with Memory(sqlite_url) as memory:
+        agent = Agent(_calling(), tools=[lookup], memory=memory)
+        task = asyncio.create_task(agent.generate("hi", **ADA))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["ping"]
+        assert await memory.get_messages(**ADA) == []
+
+
+async def _leave(how: str, stream: RunStream) -> None:
+    if how == "raise":
+        raise KeyError(how)
+    if how == "aclose":
+        await stream.aclose()
+
+
+def _calling() -> Halting:
+    model = Halting(CALL)
+    model.go_on.set()
+    return model

@@ -1,0 +1,209 @@
+"""What we rely on in Pydantic AI's model layer, so that an upgrade that changes it is seen."""
+
+import ast
+import inspect
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pydantic_ai import direct
+from pydantic_ai import messages as pa
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.tools import Tool
+
+import recollect
+
+pytestmark = pytest.mark.anyio
+
+SOURCE = Path(recollect.__file__).parent
+REQUEST: list[pa.ModelMessage] = [pa.ModelRequest(parts=[pa.UserPromptPart("hi")])]
+
+
+class OwnError(Exception):
+    """An error that Pydantic AI has never heard of."""
+
+
+class Script:
+    """A model function that says what it is told, and knows what it was shown and whether it was closed."""
+
+    def __init__(self, *pieces: str | DeltaToolCalls | Exception) -> None:
+        """Take the pieces."""
+        self._pieces = pieces
+        self.shown: list[list[pa.ModelMessage]] = []
+        self.info: list[AgentInfo] = []
+        self.closed = 0
+
+    async def __call__(
+        self, messages: list[pa.ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | DeltaToolCalls]:
+        """Answer."""
+        self.shown.append(messages)
+        self.info.append(info)
+        try:
+            for piece in self._pieces:
+                if isinstance(piece, Exception):
+                    raise piece
+                yield piece
+        finally:
+            self.closed += 1
+
+
+def model_of(script: Script) -> FunctionModel:
+    """Return a model that streams a script."""
+    return FunctionModel(stream_function=script)
+
+
+@pytest.mark.parametrize("pieces", [[OwnError("mine")], ["text", OwnError("mine")]])
+async def test_own_exception_comes_out_unchanged(pieces: list[str | Exception]) -> None:
+    """An error of a model or of the code around it is not wrapped, before the first piece and behind it."""
+    with pytest.raises(OwnError, match="mine"):
+        await _consumed(Script(*pieces))
+
+
+async def test_own_exception_of_the_consumer_comes_out_unchanged() -> None:
+    """What is raised inside the block leaves it as it is, and the answer is closed."""
+    script = Script("one", "two")
+    with pytest.raises(OwnError, match="mine"):
+        await _consumed(script, OwnError("mine"))
+    assert script.closed == 1
+
+
+async def test_answer_is_closed_when_the_block_is_left_early() -> None:
+    """Leaving `async with` ends the model's answer at once."""
+    script = Script("one", "two", "three")
+    async with direct.model_request_stream(model_of(script), REQUEST) as stream:
+        async for _ in stream:
+            break
+    assert script.closed == 1
+
+
+async def test_tool_calls_are_complete_when_the_stream_has_ended() -> None:
+    """Pieces of several calls' arguments are whole in the response, with their ids, behind the text."""
+    script = Script(
+        "see ",
+        {0: DeltaToolCall("add", '{"a": ', tool_call_id="c0")},
+        {0: DeltaToolCall(json_args="1}")},
+        {1: DeltaToolCall("add", '{"a": 2}', tool_call_id="c1")},
+    )
+    async with direct.model_request_stream(model_of(script), REQUEST) as stream:
+        async for _ in stream:
+            pass
+        response = stream.get()
+    calls = [part for part in response.parts if isinstance(part, pa.ToolCallPart)]
+    assert [(call.tool_call_id, call.args_as_dict()) for call in calls] == [
+        ("c0", {"a": 1}),
+        ("c1", {"a": 2}),
+    ]
+    assert isinstance(response.parts[0], pa.TextPart)
+
+
+async def test_no_tool_is_run_by_a_request() -> None:
+    """A request describes tools to the model and never calls them, whatever the model answers."""
+    ran: list[str] = []
+
+    def note(word: str) -> None:
+        """Note a word."""
+        ran.append(word)
+
+    tool = Tool(note, takes_ctx=False)
+    script = Script({0: DeltaToolCall("note", '{"word": "x"}', tool_call_id="c")})
+    parameters = ModelRequestParameters(function_tools=[tool.tool_def])
+    async with direct.model_request_stream(
+        model_of(script), REQUEST, model_request_parameters=parameters
+    ) as stream:
+        async for _ in stream:
+            pass
+    assert ran == []
+    assert len(script.shown) == 1
+    assert [tool.name for tool in script.info[0].function_tools] == ["note"]
+
+
+async def test_messages_reach_the_model_as_they_are_given() -> None:
+    """Nothing is added to or taken from the list, and it is not changed in place."""
+    given: list[pa.ModelMessage] = [
+        pa.ModelRequest(parts=[pa.UserPromptPart("one")]),
+        pa.ModelResponse(parts=[pa.TextPart("two")]),
+        pa.ModelRequest(parts=[pa.UserPromptPart("three")], instructions="be brief"),
+    ]
+    copy = [repr(message) for message in given]
+    script = Script("ok")
+    async with direct.model_request_stream(model_of(script), given) as stream:
+        async for _ in stream:
+            pass
+    shown = script.shown[0]
+    assert [[part.part_kind for part in message.parts] for message in shown] == [
+        ["user-prompt"],
+        ["text"],
+        ["user-prompt"],
+    ]
+    assert [repr(message) for message in given] == copy
+    assert [m.instructions for m in shown if isinstance(m, pa.ModelRequest)].count("be brief") == 1
+
+
+async def test_text_of_the_events_is_the_text_of_the_response() -> None:
+    """The first piece comes with the start of the part and the others as deltas: together they are all."""
+    texts: list[str] = []
+    async with direct.model_request_stream(model_of(Script("one ", "two ", "three")), REQUEST) as stream:
+        async for event in stream:
+            if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
+                texts.append(event.part.content)
+            if isinstance(event, pa.PartDeltaEvent) and isinstance(event.delta, pa.TextPartDelta):
+                texts.append(event.delta.content_delta)
+        response = stream.get()
+    assert texts == ["one ", "two ", "three"]
+    assert [part.content for part in response.parts if isinstance(part, pa.TextPart)] == ["one two three"]
+
+
+async def test_tool_schema_validates_and_calls_a_plain_function() -> None:
+    """A tool's schema checks arguments in lax mode and runs sync functions without a run of an agent."""
+
+    def add(a: int, b: int = 1) -> int:
+        """Add."""
+        return a + b
+
+    schema = Tool(add, takes_ctx=False).function_schema
+    arguments = schema.validator.validate_python({"a": "2"})
+    assert await schema.call(arguments, None) == 3  # pyright: ignore[reportArgumentType] - no context is taken
+
+
+def test_model_request_stream_takes_what_we_give_it() -> None:
+    """The parameters that the engine names exist."""
+    parameters = inspect.signature(direct.model_request_stream).parameters
+    assert {"model", "messages", "model_request_parameters"} <= parameters.keys()
+
+
+def test_run_stream_is_used_nowhere() -> None:
+    """`run_stream` of Pydantic AI lets out what hooks have redacted: no code of ours names it."""
+    assert not [path for path, name in _names_in_source() if name == "run_stream"]
+
+
+def test_pydantic_ai_is_imported_by_the_engine_alone() -> None:
+    """One file knows Pydantic AI; the benchmark's peer is a bare agent of it."""
+    importing = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pydantic_ai"))
+        or (isinstance(node, ast.Import) and any(name.name.startswith("pydantic_ai") for name in node.names))
+    }
+    assert importing == {"agent/engine.py", "bench/bare_agent.py"}
+
+
+async def _consumed(script: Script, error: Exception | None = None) -> None:
+    async with direct.model_request_stream(model_of(script), REQUEST) as stream:
+        async for _ in stream:
+            if error is not None:
+                raise error
+
+
+def _names_in_source() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                found.append((str(path), node.attr))
+            elif isinstance(node, ast.Name):
+                found.append((str(path), node.id))
+    assert found
+    return found

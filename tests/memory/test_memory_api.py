@@ -1,0 +1,205 @@
+"""Document A's methods of `Memory`, on every engine."""
+
+import asyncio
+
+import pytest
+from tests.agent.support import Mode, answer, both_modes, model_of, texts
+
+from recollect import (
+    Agent,
+    InvalidArgumentError,
+    Memory,
+    MemoryNotFoundError,
+    Message,
+    RecollectError,
+    Store,
+    StoreMisuseError,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def memory(store: Store) -> Memory:
+    """A memory of one user on each engine in turn."""
+    return Memory(store, tenant_id=None, resource_id="ada")
+
+
+def talk(count: int) -> list[Message]:
+    """Return numbered messages of the user."""
+    return [Message("user", f"message {index}", id=f"m{index}") for index in range(count)]
+
+
+async def test_unknown_thread_is_empty_when_read(memory: Memory) -> None:
+    """Reading what is not there gives nothing, and makes nothing."""
+    assert await memory.get_messages(thread_id="nowhere") == []
+    assert await memory.remember_messages(thread_id="nowhere") == []
+    assert await memory.get_thread_by_id("nowhere") is None
+    assert await memory.list_threads() == []
+
+
+async def test_messages_are_kept_in_order_when_saved(memory: Memory) -> None:
+    """`save_messages` returns what is stored, system messages included."""
+    saved = await memory.save_messages([Message("system", "be kind", id="s"), *talk(2)])
+    assert [message.id for message in saved] == ["s", "m0", "m1"]
+    assert [message.position for message in saved] == [1, 2, 3]
+    assert await memory.get_messages() == saved
+    assert [message.id for message in await memory.get_messages(2)] == ["m0", "m1"]
+    assert await memory.save_messages([]) == []
+
+
+async def test_thousands_of_messages_are_returned_when_saved_at_once(memory: Memory) -> None:
+    """A save that succeeds does not end with an error about its size."""
+    saved = await memory.save_messages(talk(1001))
+    assert len(saved) == len(await memory.get_messages()) == 1001
+
+
+async def test_message_is_returned_when_added(memory: Memory) -> None:
+    """`add_message` appends one message to the user's thread `default`."""
+    added = await memory.add_message("assistant", "hello")
+    assert (added.role, added.text, added.thread_id) == ("assistant", "hello", "default")
+
+
+async def test_wrong_messages_are_refused_when_saved(memory: Memory) -> None:
+    """What is no message, or has an id twice, is refused whole."""
+    for bad in ([{"role": "user", "content": "x"}], [talk(1)[0], talk(1)[0]], ["text"]):
+        with pytest.raises(InvalidArgumentError):
+            await memory.save_messages(bad)  # pyright: ignore[reportArgumentType] - a wrong use
+    assert await memory.get_messages() == []
+
+
+async def test_last_messages_and_named_ones_are_remembered(memory: Memory) -> None:
+    """`remember_messages` takes the end of the thread, and others by id with their neighbours."""
+    await memory.save_messages(talk(20))
+    assert [m.id for m in await memory.remember_messages()] == [f"m{n}" for n in range(10, 20)]
+    assert [m.id for m in await memory.remember_messages(2)] == ["m18", "m19"]
+    found = await memory.remember_messages(2, include=["m5", "m18"], with_previous=1, with_next=1)
+    assert [m.id for m in found] == ["m4", "m5", "m6", "m17", "m18", "m19"]
+
+
+async def test_messages_are_gone_when_deleted(memory: Memory) -> None:
+    """Messages are deleted by id or by themselves; the count is of what is gone."""
+    saved = await memory.save_messages(talk(4))
+    assert await memory.delete_messages(["m0", saved[2], "unknown"]) == 2
+    assert [message.id for message in await memory.get_messages()] == ["m1", "m3"]
+
+
+async def test_thread_has_a_title_when_made_by_a_message(memory: Memory) -> None:
+    """A thread's title defaults to `New Conversation`."""
+    await memory.add_message("user", "hi", thread_id="t1")
+    thread = await memory.get_thread_by_id("t1")
+    assert thread is not None
+    assert (thread.title, thread.message_count, thread.user_id) == ("New Conversation", 1, "ada")
+
+
+async def test_threads_can_be_made_changed_listed_and_deleted(memory: Memory) -> None:
+    """The life of a thread."""
+    made = await memory.create_thread(thread_id="t1", title="Boats", metadata={"a": 1})
+    again = await memory.create_thread(thread_id="t1", title="Cars")
+    assert (made.title, again.title) == ("Boats", "Boats")
+    saved = await memory.save_thread(thread_id="t1", title="Cars")
+    changed = await memory.update_thread(thread_id="t1", metadata={"b": 2})
+    assert (saved.title, changed.title) == ("Cars", "Cars")
+    assert changed.metadata["b"] == 2
+    await memory.save_thread(thread_id="t2", title="Trains")
+    assert {thread.id for thread in await memory.list_threads()} == {"t1", "t2"}
+    assert len(await memory.list_threads(limit=1, offset=1)) == 1
+    assert await memory.delete_thread("t1")
+    assert not await memory.delete_thread(thread_id="t1")
+    with pytest.raises(MemoryNotFoundError):
+        await memory.update_thread(thread_id="t1", title="x")
+
+
+async def test_threads_are_made_when_given_to_the_memory(store: Store) -> None:
+    """`threads=` are created if they are missing, and left alone if not."""
+    first = Memory(store, tenant_id=None, resource_id="ada", threads=["a", "b"])
+    await first.save_thread(thread_id="a", title="Mine")
+    second = Memory(store, tenant_id=None, resource_id="ada", threads=["a", "c"])
+    assert {(t.id, t.title) for t in await second.list_threads()} == {
+        ("a", "Mine"),
+        ("b", "New Conversation"),
+        ("c", "New Conversation"),
+    }
+
+
+async def test_users_do_not_see_each_other(memory: Memory) -> None:
+    """Another user's thread of the same name is another thread; tenants and apps are apart too."""
+    await memory.add_message("user", "mine", thread_id="t")
+    for ids in ({"resource_id": "bob"}, {"tenant_id": 7}, {"app_id": "other"}, {"project_id": "p"}):
+        assert await memory.get_messages(thread_id="t", **ids) == []  # pyright: ignore[reportArgumentType] - ids by name
+        assert await memory.delete_messages(["m0"], thread_id="t", **ids) == 0  # pyright: ignore[reportArgumentType] - the same
+        assert not await memory.delete_thread(thread_id="t", **ids)  # pyright: ignore[reportArgumentType] - the same
+
+
+async def test_recall_and_working_memory_say_that_they_are_to_come(store: Store) -> None:
+    """What this version has not is an error that says so."""
+    memory = Memory(store)
+    for call in (memory.query("x"), memory.get_working_memory(), memory.update_working_memory({})):
+        with pytest.raises(RecollectError, match="not part of this version yet"):
+            await call
+    for options in ({"semantic_recall": True}, {"working_memory": {"template": "x"}}):
+        with pytest.raises(RecollectError, match="not part of this version yet"):
+            Memory(store, **options)  # pyright: ignore[reportArgumentType] - one option at a time
+
+
+@pytest.mark.postgres
+async def test_tenant_must_be_told_when_on_postgres(postgres_url: str) -> None:
+    """On PostgreSQL a memory without a tenant says what to write."""
+    async with Memory(postgres_url) as memory:
+        with pytest.raises(InvalidArgumentError, match="tenant_id=None"):
+            await memory.get_messages()
+        result = await Agent(model_of("ok"), memory=memory).generate("hi", tenant_id=None)
+    assert result.saved
+
+
+async def test_memory_can_be_closed_and_a_given_store_stays_open(store: Store) -> None:
+    """A memory closes what it opened, and only that; closing an unused one is no error."""
+    async with Memory(store, tenant_id=None) as memory:
+        await memory.add_message("user", "hi")
+    assert store.engine_name
+    await Memory(store, tenant_id=None, resource_id="x").add_message("user", "still open")
+    await Memory().close()
+
+
+def test_private_memory_belongs_to_one_loop() -> None:
+    """Data that is only in memory cannot be seen from another event loop, and that is said."""
+    memory = Memory()
+
+    async def add() -> None:
+        await memory.add_message("user", "hi")
+
+    asyncio.run(add())
+    with pytest.raises(StoreMisuseError, match="belongs to another event loop"):
+        asyncio.run(add())
+
+
+def test_memory_on_a_file_works_in_one_loop_after_the_other(sqlite_url: str) -> None:
+    """A memory on a file may be used by several loops; each opens a store of its own."""
+    memory = Memory(sqlite_url, resource_id="ada")
+
+    async def add() -> int:
+        try:
+            await memory.add_message("user", "hi")
+            return len(await memory.get_messages())
+        finally:
+            await memory.close()
+
+    assert [asyncio.run(add()) for _ in range(3)] == [1, 2, 3]
+
+
+@both_modes
+async def test_agent_works_when_a_thread_alone_is_named(store: Store, mode: Mode) -> None:
+    """A memory without a user keeps a run's thread under the user of its own."""
+    memory = Memory(store)
+    await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hi", tenant_id=None, thread_id="t")
+    assert texts(await memory.get_messages(tenant_id=None, thread_id="t")) == [
+        ("user", "hi"),
+        ("assistant", "ok"),
+    ]
+    assert await Memory(store).get_messages(tenant_id=None, thread_id="t") == []
+
+
+async def test_unknown_id_is_an_error_that_names_it(memory: Memory) -> None:
+    """A misspelt id is not passed over."""
+    with pytest.raises(InvalidArgumentError, match="session"):
+        await memory.get_messages(session="x")  # pyright: ignore[reportCallIssue] - a wrong use
