@@ -127,6 +127,7 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "search_rows": lambda store, scope, _: store.search_rows(scope=scope),
     "set_memory": lambda store, scope, _: store.set_memory("k", {"by": "probe"}, scope=scope),
     "set_state": lambda store, scope, _: store.set_state("probe", scope=scope),
+    "turn_of_run": lambda store, scope, _: store.turn_of_run("run", scope=scope),
     "update_thread": lambda store, scope, _: store.update_thread(title="probe", scope=scope),
     "user_history": lambda store, scope, _: store.user_history(scope=scope),
 }
@@ -261,6 +262,8 @@ async def _compare(
 
 
 async def _fill(store: Store, scope: Scope, text: str) -> Loot:
+    run = [Message("assistant", f"{text} run", id="run:0000")]
+    await store.append_turn(run, run_id="run", scope=scope.with_thread("runs"))
     places = await store.append_turn(_turn(text), scope=scope)
     await store.update_thread(title=text, metadata={"about": text}, scope=scope)
     await store.set_memory("k", {"about": text}, scope=scope)

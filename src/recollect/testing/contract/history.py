@@ -264,3 +264,13 @@ class HistoryContract:
             before = await exported(store, other)
             assert await store.clear_history(scope=ANN) == 1
             assert await exported(store, other) == before
+
+    async def test_turn_of_a_run_is_found_by_its_id(self, store: Store) -> None:
+        """The prompt has an id of its own, the answer one that begins with the run's."""
+        first = [Message("user", "one", id="own"), Message("assistant", "two", id="job:0000")]
+        other = [Message("assistant", "three", id="job:1:0000")]
+        await store.append_turn(first, run_id="job", scope=ANN)
+        await store.append_turn(other, run_id="job:1", scope=ANN)
+        assert ids_of(await store.turn_of_run("job", scope=ANN)) == ["own", "job:0000"]
+        assert ids_of(await store.turn_of_run("job:1", scope=ANN)) == ["job:1:0000"]
+        assert await store.turn_of_run("none", scope=ANN) == []
