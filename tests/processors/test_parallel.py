@@ -18,6 +18,8 @@ from recollect import (
     Processor,
     RecollectError,
     RunContext,
+    Span,
+    SpanGuard,
     TextDelta,
     ToolCall,
     ToolResult,
@@ -231,3 +233,34 @@ def test_text_waits_only_when_a_guard_needs_the_whole_answer() -> None:
     """A guard with nothing but a result hook makes all text wait; span guards do not."""
     assert Parallel(Moderation(), SsnGuard()).needs_whole_text
     assert not Parallel(KeywordBlocker(), SsnGuard()).needs_whole_text
+
+
+class Refuses(SpanGuard):
+    """Trips on whatever it is shown."""
+
+    id = "refuses"
+
+    def find(self, text: str, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - it looks at nothing
+        """Refuse the text without a name of its own on the trip."""
+        raise TripWire("refused")
+
+
+class OwnHook(SsnGuard):
+    """Does something of its own that nobody would call."""
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002 - the same
+        """Drop everything."""
+        return []
+
+
+async def test_trip_names_the_member_when_a_span_guard_refuses() -> None:
+    """The caller learns which of the guards it was."""
+    with pytest.raises(TripWire) as caught:
+        await cleaned(Parallel(SsnGuard(), Refuses()), "text")
+    assert caught.value.processor_id == "refuses"
+
+
+def test_span_guard_is_refused_when_it_has_hooks_of_its_own() -> None:
+    """A hook that would never run is an error at construction, with the way out."""
+    with pytest.raises(InvalidArgumentError, match=r"OwnHook has a process_input of its own.*by itself"):
+        Parallel(OwnHook(), EmailGuard())
