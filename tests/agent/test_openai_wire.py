@@ -316,4 +316,4 @@ def test_sync_stream_works_over_the_wire() -> None:
     finally:
         done.set()
         thread.join()
-    assert streamed_text(events) == "Let me see.They are 4 and 7."
+    assert streamed_text(events) == "Let me see.\nThey are 4 and 7."

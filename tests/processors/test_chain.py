@@ -259,7 +259,7 @@ async def test_messages_stay_apart_when_some_were_added_before_a_guard_that_hold
         events = await events_of(agent, "hi")
         stored = await memory.get_messages()
     assert [m.text for m in stored] == ["hi", "I am a", "@b.co", "End."]
-    assert streamed_text(events) == "I am a@b.coEnd."
+    assert streamed_text(events) == "I am a\n@b.co\nEnd."
 
 
 class Drops(Processor):
@@ -296,7 +296,7 @@ async def test_text_waits_for_a_result_hook_and_passes_the_processors_behind_it(
     assert [event.type for event in events] == ["text", "tool_call", "tool_result", "text", "done"]
     assert [event.text for event in events if event.text] == [
         "Let me... [summarized]",
-        "a long... [summarized]",
+        "\na long... [summarized]",
     ]
 
 

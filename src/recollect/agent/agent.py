@@ -113,6 +113,11 @@ class Agent:
         """Return what the model was last shown in this task."""
         return list(self._last_shown.get([]))
 
+    def close(self) -> None:
+        """End the thread that the sync methods run in; a later call starts another."""
+        if self._portal is not None:
+            self._portal.close()
+
     def start(self, prompt: Prompt, run_id: str | None, ids: RunIds, options: "dict[str, Any]") -> Run:
         """Check a call and prepare its run; nothing is asked or read yet."""
         name = new_message_id() if run_id is None else _checked_run_id(run_id)

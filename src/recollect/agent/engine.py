@@ -27,6 +27,9 @@ from recollect.processors.base import TripWire
 
 T = TypeVar("T")
 
+# A model that cannot stream fails with a bare assertion.
+_MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
+
 
 class Engine:
     """A model with tools."""
@@ -56,7 +59,7 @@ class Engine:
                     if text:
                         yield clean_text(text)
                 response = stream.get()
-        except (exceptions.AgentRunError, exceptions.UserError) as error:
+        except _MODEL_FAULTS as error:
             raise ModelError(f"the model failed: {error}") from error
         for part in response.parts:
             if isinstance(part, pa.ToolCallPart):
@@ -94,7 +97,10 @@ class Engine:
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
             raise RecollectError("the offline model cannot be asked for values")
-        answer = await PydanticAgent(chosen, output_type=output_type).run(prompt)
+        try:
+            answer = await PydanticAgent(chosen, output_type=output_type).run(prompt)
+        except _MODEL_FAULTS as error:
+            raise ModelError(f"the model that a processor asked failed: {error}") from error
         return answer.output
 
     def _bound(self, messages: Sequence[Message]) -> Model:

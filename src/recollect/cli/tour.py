@@ -10,7 +10,10 @@ import textwrap
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.agent.agent import Agent
 from recollect.cli.output import console
+from recollect.errors import ModelUnavailableError
+from recollect.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import Scope
 from recollect.storage.base import Store
@@ -46,7 +49,10 @@ async def _tour(out: "Console") -> None:
         for number, chapter in enumerate(CHAPTERS, 1):
             out.print(f"{number}. {inspect.getdoc(chapter)}", style="bold", markup=False)
             out.print(_highlighted(_body(chapter)))
-            await chapter(store, Users(store), lambda value: _print_result(out, value))
+            try:
+                await chapter(store, Users(store), lambda value: _print_result(out, value))
+            except ModelUnavailableError as error:  # an optional part that is not installed
+                _print_result(out, error)
             out.print()
     out.print(_NEXT_STEPS, markup=False)
 
@@ -92,6 +98,15 @@ async def _tools(store: Store, _: "Users", show: Show) -> None:
         show(f"{message.role}: {message.text or message.parts[0]}")
 
 
+async def _agent(store: Store, _: "Users", show: Show) -> None:
+    """An agent that remembers, with the offline model: it needs no key, and only quotes what memory shows."""
+    agent = Agent("offline", memory=Memory(store, tenant_id=1, resource_id="ada"))
+    await agent.generate("My dog is called Rex.")
+    result = await agent.generate("What is my dog called?")
+    show(result.text)
+    show([f"{entry.processor_id} ({entry.phase})" for entry in result.trace])
+
+
 async def _export(store: Store, _: "Users", show: Show) -> None:
     """Everything about a user goes out as JSON lines, and comes back the same."""
     lines = [line async for line in store.export(scope=Scope(1, "ada"))]
@@ -105,7 +120,7 @@ async def _erase(store: Store, users: "Users", show: Show) -> None:
     show(await users.get_conversation_history("ada", tenant_id=1))
 
 
-CHAPTERS: tuple[Chapter, ...] = (_history, _memory, _state, _tenants, _tools, _export, _erase)
+CHAPTERS: tuple[Chapter, ...] = (_history, _memory, _state, _tenants, _tools, _agent, _export, _erase)
 """What the tour shows, in order."""
 
 
@@ -126,4 +141,4 @@ def _highlighted(code: str) -> object:
 
 
 def _print_result(out: "Console", value: object) -> None:
-    out.print(f"   → {value}", style="green", markup=False)
+    out.print("   → " + str(value).replace("\n", "\n     "), style="green", markup=False)

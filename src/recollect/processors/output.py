@@ -126,6 +126,7 @@ class OutputChain:
         self._run = run
         self._stages = [Stage(processor, run) for processor in processors]
         self._released = TurnBuilder(run.run_id)
+        self._speaking_step: int | None = None
         self.released_characters = 0
 
     @property
@@ -191,13 +192,17 @@ class OutputChain:
                 # What is held back of an earlier message must not run into this one.
                 earlier += await self._send(stage.step, await stage.flush(), number)
             parts = await stage.accept(step, parts)
-        self._release(step, parts)
+        parts = self._release(step, parts)
         return earlier + parts if earlier else parts
 
     def _release(self, step: int, parts: list[StreamPart]) -> list[StreamPart]:
         self._released.add(step, parts)
-        self.released_characters += sum(len(part.text) for part in parts if isinstance(part, TextDelta))
-        return parts
+        length = sum(len(part.text) for part in parts if isinstance(part, TextDelta))
+        self.released_characters += length
+        if not length or step == self._speaking_step:
+            return parts
+        is_first, self._speaking_step = self._speaking_step is None, step
+        return parts if is_first else _on_a_new_line(parts)
 
     async def _result(self, stage: Stage, turn: list[Message]) -> list[Message]:
         before = _with_messages(turn, stage.passed.messages())
@@ -213,6 +218,12 @@ class OutputChain:
             after = _with_known_ids(before, after, self._run.run_id)
         _check_result(stage, before, after)
         return after
+
+
+def _on_a_new_line(parts: list[StreamPart]) -> list[StreamPart]:
+    """Begin what the model says after a tool round on a line of its own, as in the result's text."""
+    place = next(place for place, part in enumerate(parts) if isinstance(part, TextDelta) and part.text)
+    return [*parts[:place], TextDelta("\n" + cast("TextDelta", parts[place]).text), *parts[place + 1 :]]
 
 
 def _with_messages(turn: list[Message], spoken: list[Message]) -> list[Message]:

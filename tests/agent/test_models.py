@@ -1,0 +1,63 @@
+"""Models that fail or cannot do what is asked, and what the caller hears of it."""
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tests.agent.support import CALL, events_of, lookup, model_of, streamed_text
+
+from recollect import Agent, Message, ModelError, Processor, RunContext
+
+pytestmark = pytest.mark.anyio
+
+
+def _cannot_stream(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+    raise NotImplementedError
+
+
+def _refuses(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[])
+
+
+class _Asker(Processor):
+    id = "asker"
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        await ctx.ask("Is this fine?", bool, model=FunctionModel(_refuses))
+        return messages
+
+
+async def test_model_that_cannot_stream_is_an_error_of_ours() -> None:
+    """It is said in words, not as an assertion of the library."""
+    with pytest.raises(ModelError, match="stream"):
+        await Agent(FunctionModel(_cannot_stream)).generate("hello")
+
+
+async def test_model_that_a_processor_asks_in_vain_is_an_error_of_ours() -> None:
+    """A guard that cannot judge fails closed, with an error that can be caught."""
+    agent = Agent(model_of("never said"), input_processors=[_Asker()])
+    with pytest.raises(ModelError, match="processor asked"):
+        await agent.generate("hello")
+
+
+async def test_streamed_text_is_the_text_of_the_result_when_tools_come_between() -> None:
+    """What is said after a tool round begins on a line of its own, in the stream as in the result."""
+    agent = Agent(model_of(["Let me look.", CALL], "It means pong."), tools=[lookup])
+    events = await events_of(agent, "what is ping?")
+    result = events[-1].result
+    assert result is not None
+    assert streamed_text(events) == result.text == "Let me look.\nIt means pong."
+    assert [message.text for message in result.messages if message.role == "assistant"] == [
+        "Let me look.",
+        "It means pong.",
+    ]
+
+
+def test_closed_agent_can_be_used_again() -> None:
+    """Closing ends the thread of the sync side, and another call starts one."""
+    agent = Agent(model_of("one", "two"))
+    agent.close()
+    assert agent.generate_sync("a").text == "one"
+    agent.close()
+    agent.close()
+    assert agent.generate_sync("b").text == "two"
+    agent.close()
