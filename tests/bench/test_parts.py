@@ -42,7 +42,7 @@ async def test_the_bare_driver_stores_what_the_store_does(tmp_path: Path) -> Non
 async def _contents(store: Store, scope: Scope) -> list[object]:
     messages = await store.last_messages(None, scope=scope)
     assert messages
-    rows = await store.search_rows(scope=scope)
+    rows = (await store.search_rows(scope=scope)).rows
     assert len(rows) == len(messages)
     thread = await store.get_thread(scope=scope)
     assert thread is not None
@@ -86,7 +86,7 @@ async def _check_filled(store: Store) -> None:
         scope = scope_of(user)
         messages = await store.last_messages(None, scope=scope)
         assert [message.position for message in messages] == list(range(1, MESSAGES_PER_USER + 1))
-        assert len(await store.search_rows(scope=scope)) == MESSAGES_PER_USER
+        assert len((await store.search_rows(scope=scope)).rows) == MESSAGES_PER_USER
         thread = await store.get_thread(scope=scope)
         assert thread is not None
         assert thread.message_count == MESSAGES_PER_USER

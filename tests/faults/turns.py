@@ -88,7 +88,7 @@ async def check_whole(store: Store, acknowledged: Iterable[Ack], scopes: Iterabl
     for run_id, messages in turns.items():
         _check_turn(run_id, messages)
     for scope, numbers in talk.items():
-        rows = await store.search_rows(scope=scope)
+        rows = (await store.search_rows(scope=scope)).rows
         assert {row.number for row in rows} == numbers, f"the search rows of {scope} are not its talk"
     for ack in acknowledged:
         places = tuple((message.position, message.number) for message in turns.get(ack.run_id, ()))

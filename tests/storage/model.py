@@ -22,6 +22,7 @@ from recollect import (
 )
 from recollect.messages import part_to_dict
 from recollect.recall.analyser import analyse
+from recollect.storage.rows import to_micros
 
 Place: TypeAlias = tuple[str, str, str]
 """The app, the project and the id of a thread."""
@@ -303,6 +304,7 @@ class ModelUser:
     def counts(self) -> dict[str, int]:
         """Count the rows of each kind."""
         return {
+            "vectors": 0,
             "messages": len(self.all_messages()),
             "threads": len(self.threads),
             "user_memory": len(self.memory),
@@ -398,7 +400,10 @@ def _up_to(thread: KeptThread, behind: int, limit: int | None) -> list[KeptMessa
 
 def _search_row(place: Place, kept: KeptMessage) -> SearchRow:
     terms = analyse(kept.message.text)
-    return SearchRow(kept.number, *place, kept.position, terms.hashes, terms.counts)
+    name = kept.message.metadata.get("name")
+    speaker = name if isinstance(name, str) else None
+    time = to_micros(kept.message.created_at)
+    return SearchRow(kept.number, *place, kept.position, time, speaker, terms.hashes, terms.counts)
 
 
 def _thread_record(place: Place, thread: KeptThread) -> Record:

@@ -54,7 +54,7 @@ async def rows_of_all(store: Store, scopes: Sequence[Scope]) -> list[tuple[objec
 
 async def _rows(store: Store, scope: Scope) -> tuple[object, object]:
     lines = await export(store, scope)
-    return [json.loads(line) for line in lines], await store.search_rows(scope=scope)
+    return [json.loads(line) for line in lines], (await store.search_rows(scope=scope)).rows
 
 
 async def epochs(store: Store, scopes: Sequence[Scope]) -> list[int]:
@@ -124,7 +124,7 @@ async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) ->
         ],
         "history": await facts(store.user_history(limit=2, offset=1, scope=every)),
         "threads": await store.list_threads(limit=1, offset=1, scope=scope),
-        "rows": [await store.search_rows(after=number, limit=2, scope=scope) for number in after],
+        "rows": [(await store.search_rows(after=number, limit=2, scope=scope)).rows for number in after],
     }
 
 
@@ -144,7 +144,7 @@ def parts_of(user: ModelUser, place: Place, ids: list[str], after: list[int]) ->
         ],
         "history": in_any(user.user_history()[1:3]),
         "threads": user.list_threads(place)[1:2],
-        "rows": [[row for row in user.search_rows() if row.number > number][:2] for number in after],
+        "rows": [[row for row in user.search_rows() if row.number > number][-2:] for number in after],
     }
 
 

@@ -20,6 +20,7 @@ from recollect import ConflictError, Message, Placed, Scope, Store, ToolCall, To
 from recollect.storage.erase import KINDS
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
+from recollect.storage.records import MessageVectors
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import prepare
 
@@ -87,7 +88,10 @@ async def _fill(store: Store, scope: Scope) -> None:
         Message("assistant", [ToolCall("c", "look")], id="m2"),
         Message("tool", [ToolResult("c", "look", 1)], id="m3"),
     ]
-    await store.append_turn(turn, scope=scope)
+    places = await store.append_turn(turn, scope=scope)
+    vectors = [MessageVectors(places[0].number, bytes(8), bytes(4))]
+    epoch = await store.epoch(scope=scope)
+    await store.put_vectors(vectors, model_id="m", dimensions=2, epoch=epoch, scope=scope)
     await store.set_memory("k", {"tenant": scope.tenant_id}, scope=scope)
     await store.set_state("calm", scope=scope)
 
@@ -166,7 +170,7 @@ async def test_whole_store_works_when_opened_as_a_plain_role(plain_url: str) -> 
         assert await store.delete_messages(["m3"], scope=ann) == 2
         assert await store.delete_memory("k", scope=ann)
         assert await store.clear_history(scope=eve) == 1
-        assert (await store.erase(scope=ann)).total == 3
+        assert (await store.erase(scope=ann)).total == 4
         assert await store.count_user_history(scope=Scope(2, "ann")) == 1
 
 

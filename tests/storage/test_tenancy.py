@@ -18,6 +18,7 @@ from tests.storage.model import facts_of
 from tests.storage.opened import ENGINES, OpenStore, open_for_examples
 
 from recollect import Message, RecollectError, Scope, Store, TextPart, ToolCall, ToolResult
+from recollect.storage.records import MessageVectors
 from recollect.users import Users
 
 Answer: TypeAlias = Awaitable[object] | AsyncIterator[str]
@@ -88,6 +89,20 @@ async def _has_epoch(store: Store, scope: Scope) -> bool:
     return await store.epoch(scope=scope) >= 0
 
 
+async def _put_vectors(store: Store, scope: Scope, number: int) -> int:
+    epoch = await store.epoch(scope=scope)
+    vectors = [MessageVectors(number, bytes(8), bytes(4))]
+    return await store.put_vectors(vectors, model_id="m", dimensions=2, epoch=epoch, scope=scope)
+
+
+async def _searched(store: Store, scope: Scope) -> object:
+    return (await store.search_rows(scope=scope))[1:]
+
+
+async def _waiting(store: Store, scope: Scope) -> object:
+    return (await store.without_vectors("m", scope=scope)).messages
+
+
 # Times as Python and as ISO 8601 write them, and the ids of messages that were given none.
 _VARYING = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\dT[\d:.+]*|\b[0-9a-f]{24,}\b")
 
@@ -124,7 +139,10 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     ),
     "page_of_messages": lambda store, scope, _: store.page_of_messages(limit=10**9, scope=scope),
     "page_of_messages: part of a unit": lambda store, scope, _: store.page_of_messages(limit=2, scope=scope),
-    "search_rows": lambda store, scope, _: store.search_rows(scope=scope),
+    "messages_by_number": lambda store, scope, loot: store.messages_by_number([loot.number], scope=scope),
+    "put_vectors": lambda store, scope, loot: _put_vectors(store, scope, loot.number),
+    "search_rows": lambda store, scope, _: _searched(store, scope),
+    "without_vectors": lambda store, scope, _: _waiting(store, scope),
     "set_memory": lambda store, scope, _: store.set_memory("k", {"by": "probe"}, scope=scope),
     "set_state": lambda store, scope, _: store.set_state("probe", scope=scope),
     "turn_of_run": lambda store, scope, _: store.turn_of_run("run", scope=scope),

@@ -69,6 +69,12 @@ class History(StoreCore):
         work = partial(_around, scope, ids, with_previous, with_next)
         return await self._read(work, scope, heavy=_is_heavy(len(ids) * (1 + with_previous + with_next)))
 
+    async def messages_by_number(self, numbers: Sequence[int], *, scope: Scope) -> list[Message]:
+        """Return messages of the user, in any thread, by their integer ids, in the order of those."""
+        _check_numbers(numbers)
+        params = user_keys(scope) | {"numbers": json.dumps(list(numbers))}
+        return await self._read(partial(_by_number, params), scope, heavy=_is_heavy(len(numbers)))
+
     async def user_history(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Message]:
         """Return what user and assistant said in all threads, apps and projects, newest first."""
         check_int(offset, "offset")
@@ -196,6 +202,10 @@ def _talk(params: Params) -> Transaction[list[Message]]:
     return _decoded((yield from query("talk_newest_first", params, last=True)))
 
 
+def _by_number(params: Params) -> Transaction[list[Message]]:
+    return _decoded((yield from query("messages_by_number", params, last=True)))
+
+
 def _place_of(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     rows = yield from query("find_messages", {**keys, "ids": json.dumps([message_id])})
     for _, thread_id, position, _, unit in rows:
@@ -216,12 +226,18 @@ def _delete(scope: Scope, ids: Sequence[str], time: int, number: int | None = No
     if not units:
         raise Unchanged(0)
     gone = yield Step([Statement("delete_unit", unit) for unit in units])
+    numbers = [row[0] for rows in gone for row in rows]
     threads: list[Params] = [
         {**keys, "thread_id": name, "updated_at": time} for name in sorted({name for name, _ in places})
     ]
-    yield Step((Statement("recount_thread", threads),))
+    yield Step(
+        (
+            Statement("delete_vectors_of", {**keys, "numbers": json.dumps(numbers)}),
+            Statement("recount_thread", threads),
+        )
+    )
     yield from raise_epoch(keys)
-    return sum(len(rows) for rows in gone)
+    return len(numbers)
 
 
 def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]:
@@ -238,7 +254,7 @@ def _clear(keys: Params) -> Transaction[int]:
     _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
     if not any(rows[0][0] for rows in present):
         raise Unchanged(0)
-    yield Step([Statement(f"delete_{kind}", keys) for kind in ("messages", "threads")])
+    yield Step([Statement(f"delete_{kind}", keys) for kind in ("vectors", "messages", "threads")])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])
 
@@ -256,9 +272,21 @@ def _is_heavy(limit: int | None, offset: int = 0) -> bool:
 
 
 def _check_ids(ids: Sequence[str]) -> None:
-    if isinstance(ids, str) or not isinstance(cast("object", ids), Sequence):
-        raise InvalidArgumentError("ids", f"must be a list of ids, not {type(ids).__name__}")
-    if len(ids) > _MOST_IDS:
-        raise InvalidArgumentError("ids", f"holds {len(ids)} ids; at most {_MOST_IDS} are allowed")
+    _check_list(ids, "ids")
     for message_id in ids:
         check_id(message_id, "ids")
+
+
+def _check_numbers(numbers: Sequence[int]) -> None:
+    _check_list(numbers, "numbers")
+    for number in numbers:
+        check_int(number, "numbers")
+
+
+def _check_list(items: Sequence[object], argument: str) -> None:
+    if isinstance(items, str | bytes) or not isinstance(cast("object", items), Sequence):
+        raise InvalidArgumentError(argument, f"must be a list of {argument}, not {type(items).__name__}")
+    if len(items) > _MOST_IDS:
+        raise InvalidArgumentError(
+            argument, f"holds {len(items)} {argument}; at most {_MOST_IDS} are allowed"
+        )

@@ -55,17 +55,56 @@ class StateEntry:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRow:
-    """What search knows of a message: where it stands, its terms as hashes (uint32), their counts (uint8)."""
+class SearchRow(NamedTuple):
+    """What search knows of a message: where it stands, who said it when, and its terms.
+
+    The time is in microseconds since 1970. `speaker` is the name in the message's metadata, if it has one.
+    Terms are hashes (uint32) in order, and one byte of count for each.
+    """
 
     number: int
     app_id: str
     project_id: str
     thread_id: str
     position: int
+    created_at: int
+    speaker: str | None
     term_hashes: bytes
     term_counts: bytes
+
+
+class VectorRow(NamedTuple):
+    """What an embedder made of a message; `stamp` is higher than that of every earlier write."""
+
+    stamp: int
+    number: int
+    model_id: str
+    dimensions: int
+    spans: bytes
+    vectors: bytes
+
+
+class MessageVectors(NamedTuple):
+    """Vectors on their way to a message: a span (two uint32) and a vector (float16) for each piece."""
+
+    number: int
+    spans: bytes
+    vectors: bytes
+
+
+class SearchChanges(NamedTuple):
+    """What is new for search since the last look, and the epoch that the user has."""
+
+    epoch: int
+    rows: list[SearchRow]
+    vectors: list[VectorRow]
+
+
+class Unembedded(NamedTuple):
+    """Messages that wait for vectors, by number and text, and the epoch that the user has."""
+
+    epoch: int
+    messages: list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ def _delete(keys: Params) -> Transaction[bool]:
     _, threads = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
     if not threads:
         raise Unchanged(value=False)
-    yield Step((Statement("delete_thread_messages", keys), Statement("delete_thread", keys)))
+    parts = ("delete_thread_vectors", "delete_thread_messages", "delete_thread")
+    yield Step([Statement(name, keys) for name in parts])
     yield from raise_epoch(keys)
     return True

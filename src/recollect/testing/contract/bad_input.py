@@ -13,6 +13,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.scope import Scope
 from recollect.storage.base import Store
+from recollect.storage.records import MessageVectors
 from recollect.testing.contract.samples import ANN, Values, exported, keep_every_kind, nested, said
 
 CYCLE: dict[str, object] = {}
@@ -41,6 +42,23 @@ NOT_JSON: Values = (
 )
 NOT_OBJECTS: Values = ([], [1], "x", "", 0, 5, True, (("a", 1),))
 
+WRONG_VECTORS: Values = (
+    None,
+    5,
+    "text",
+    b"x",
+    [],
+    [None],
+    [(1, bytes(8), bytes(4))],
+    [MessageVectors(-1, bytes(8), bytes(4))],
+    [MessageVectors(1, b"", b"")],
+    [MessageVectors(1, bytes(7), bytes(4))],
+    [MessageVectors(1, bytes(8), bytes(5))],
+    [MessageVectors(1, bytes(16), bytes(4))],
+    [MessageVectors(1, bytes(8), bytes(4))] * 2,
+    [MessageVectors(1, bytes(8), bytes(4))] * 1001,
+)
+
 VALID: dict[str, dict[str, Any]] = {
     "append_turn": {"messages": said("new"), "run_id": "run"},
     "last_messages": {"limit": 1},
@@ -59,7 +77,15 @@ VALID: dict[str, dict[str, Any]] = {
     "list_threads": {"limit": 1, "offset": 0},
     "update_thread": {"title": "x", "metadata": {}},
     "delete_thread": {},
-    "search_rows": {"after": 0, "limit": 1},
+    "messages_by_number": {"numbers": [1]},
+    "search_rows": {"after": 0, "vectors_after": 0, "limit": 1},
+    "without_vectors": {"model_id": "m", "after": 0, "limit": 1, "any_model": True},
+    "put_vectors": {
+        "vectors": [MessageVectors(1, bytes(8), bytes(4))],
+        "model_id": "m",
+        "dimensions": 2,
+        "epoch": 0,
+    },
     "set_memory": {"key": "new", "value": {}},
     "get_memory": {"key": "likes"},
     "list_memory": {},
@@ -96,7 +122,15 @@ WRONG: dict[str, dict[str, Values]] = {
     "create_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
     "list_threads": {"limit": NUMBERS, "offset": NO_NUMBER},
     "update_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
-    "search_rows": {"after": NO_NUMBER, "limit": NUMBERS},
+    "messages_by_number": {"numbers": (None, 5, "1", b"1", ["x"], [-1], [None], [1.0], [0] * 1001)},
+    "search_rows": {"after": NO_NUMBER, "vectors_after": NO_NUMBER, "limit": NUMBERS},
+    "without_vectors": {"model_id": NO_ID, "after": NO_NUMBER, "limit": (*NO_NUMBER, 1001)},
+    "put_vectors": {
+        "vectors": WRONG_VECTORS,
+        "model_id": NO_ID,
+        "dimensions": (*NO_NUMBER, 0),
+        "epoch": NO_NUMBER,
+    },
     "set_memory": {"key": NO_ID, "value": (None, *NOT_OBJECTS, *NOT_JSON)},
     "get_memory": {"key": NO_ID},
     "delete_memory": {"key": NO_ID},
@@ -104,7 +138,7 @@ WRONG: dict[str, dict[str, Values]] = {
 }
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
-OTHER_RULES = {"import_": {"lines", "merge"}}
+OTHER_RULES = {"import_": {"lines", "merge"}, "without_vectors": {"any_model"}}
 OF_ONE_THREAD = (
     "append_turn",
     "last_messages",

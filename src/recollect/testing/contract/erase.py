@@ -15,7 +15,7 @@ from recollect.testing.contract.samples import (
     whole_thread,
 )
 
-NOTHING = {"messages": 0, "threads": 0, "user_memory": 0, "user_state": 0}
+NOTHING = {"vectors": 0, "messages": 0, "threads": 0, "user_memory": 0, "user_state": 0}
 
 
 @pytest.mark.anyio
@@ -26,7 +26,7 @@ class EraseContract:
         """The report says how much of each kind there was."""
         await keep_every_kind(store)
         report = await store.erase(scope=ANN)
-        assert report.counts == {"messages": 6, "threads": 2, "user_memory": 2, "user_state": 1}
+        assert report.counts == {"vectors": 0, "messages": 6, "threads": 2, "user_memory": 2, "user_state": 1}
         assert report.total == 11
 
     async def test_nothing_is_left_in_any_app_or_project(self, store: Store) -> None:
@@ -42,7 +42,7 @@ class EraseContract:
             assert await store.list_threads(scope=scope) == []
             assert await store.messages_by_id(["a", "b"], scope=scope) == []
         assert await store.user_history(scope=ANN) == []
-        assert await store.search_rows(scope=ANN) == []
+        assert (await store.search_rows(scope=ANN)).rows == []
         assert await store.list_memory(scope=ANN) == []
         assert await store.get_state(scope=ANN) is None
         assert len(await exported(store)) == 2

@@ -7,6 +7,7 @@ from recollect.recall.analyser import analyse
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.records import Placed, SearchRow
+from recollect.storage.rows import to_micros
 from recollect.testing.contract.samples import (
     ANN,
     ELSEWHERE,
@@ -26,9 +27,10 @@ class SearchRowsContract:
     async def test_row_holds_the_terms_of_the_text(self, store: Store) -> None:
         """A row has the message's integer id and what the analyser makes of its text."""
         texts = ["The cats sat; the cat sits.", "日本語のテキスト", "naïve café", "...", "a " * 300]
-        places = await store.append_turn([Message("user", text) for text in texts], scope=ANN)
-        expected = [_row(place, text) for place, text in zip(places, texts, strict=True)]
-        assert await store.search_rows(scope=ANN) == expected
+        turn = [Message("user", text) for text in texts]
+        places = await store.append_turn(turn, scope=ANN)
+        expected = [_row(place, message) for place, message in zip(places, turn, strict=True)]
+        assert (await store.search_rows(scope=ANN)).rows == expected
 
     async def test_only_what_user_and_assistant_said_has_a_row(self, store: Store) -> None:
         """Tool messages, system messages and messages without text are not searched."""
@@ -44,8 +46,8 @@ class SearchRowsContract:
             Message("assistant", [ReasoningPart("hm"), TextPart("two"), TextPart("parts")]),
         ]
         places = await store.append_turn(turn, scope=ANN)
-        expected = [_row(places[0], "question"), _row(places[-1], "two\nparts")]
-        assert await store.search_rows(scope=ANN) == expected
+        expected = [_row(places[0], turn[0]), _row(places[-1], turn[-1])]
+        assert (await store.search_rows(scope=ANN)).rows == expected
 
     async def test_rows_span_threads_apps_and_projects(self, store: Store) -> None:
         """All of a user is searched at once, in the order of the integer ids."""
@@ -54,27 +56,39 @@ class SearchRowsContract:
             (await store.append_turn(said(f"word {index}"), scope=place))[0].number
             for index, place in enumerate(places)
         ]
-        rows = await store.search_rows(scope=ANN)
+        rows = (await store.search_rows(scope=ANN)).rows
         assert [row.number for row in rows] == numbers
         assert [(row.app_id, row.project_id, row.thread_id) for row in rows] == [
             (place.app_id, place.project_id, place.thread_id) for place in places
         ]
 
     async def test_rows_are_read_from_a_number_on(self, store: Store) -> None:
-        """`after` and `limit` give exactly the next rows, so that caches read only what is new."""
+        """`after` gives exactly what is new to a cache, `limit` the newest of it."""
         places = await store.append_turn(said("a", "b", "c", "d"), scope=ANN)
         numbers = [place.number for place in places]
         for index, number in enumerate(numbers):
             for limit in (None, 0, 1, 2, 9):
-                rows = await store.search_rows(after=number, limit=limit, scope=ANN)
+                rows = (await store.search_rows(after=number, limit=limit, scope=ANN)).rows
                 later = numbers[index + 1 :]
-                assert [row.number for row in rows] == (later if limit is None else later[:limit])
+                assert [row.number for row in rows] == later[
+                    0 if limit is None else max(len(later) - limit, 0) :
+                ]
+
+    async def test_row_names_the_speaker_when_the_metadata_do(self, store: Store) -> None:
+        """A name counts where it is text; anything else is nobody's name."""
+        kinds: list[object] = ["Ann", "Zoë \U0001f600", "", 5, None, ["Ann"], {"first": "Ann"}, True]
+        turn = [Message("user", "hi", metadata={"name": name}) for name in kinds]
+        await store.append_turn(
+            [*turn, Message("user", "hi"), Message("user", "hi", metadata={"x": 1})], scope=ANN
+        )
+        rows = (await store.search_rows(scope=ANN)).rows
+        assert [row.speaker for row in rows] == ["Ann", "Zoë \U0001f600", "", *[None] * 7]
 
     async def test_message_sent_again_has_one_row(self, store: Store) -> None:
         """A row is written once, with the message."""
         await store.append_turn(said("a"), scope=ANN)
         await store.append_turn(said("a"), scope=ANN)
-        assert len(await store.search_rows(scope=ANN)) == 1
+        assert len((await store.search_rows(scope=ANN)).rows) == 1
 
     @pytest.mark.parametrize("way", ["message", "number", "thread", "history", "user"])
     async def test_rows_go_with_their_messages(self, store: Store, way: str) -> None:
@@ -108,7 +122,7 @@ class SearchRowsContract:
         """Another user, or the same name in another tenant, is searched apart."""
         for other in OTHERS:
             await store.append_turn(said("mine"), scope=ANN)
-            assert await store.search_rows(scope=other) == []
+            assert (await store.search_rows(scope=other)).rows == []
             await store.append_turn(said("theirs"), scope=other)
             assert await _terms(store, ANN) == [analyse("mine").hashes]
 
@@ -119,21 +133,23 @@ class SearchRowsContract:
         await store.import_(await exported(store), scope=OTHERS[1])
         assert await _terms(store, OTHERS[1]) == await _terms(store, ANN)
         numbers = [m.number for m in await whole_thread(store, OTHERS[1]) if m.is_conversation]
-        assert [row.number for row in await store.search_rows(scope=OTHERS[1])] == numbers
+        assert [row.number for row in (await store.search_rows(scope=OTHERS[1])).rows] == numbers
 
 
-def _row(place: Placed, text: str) -> SearchRow:
-    terms = analyse(text)
+def _row(place: Placed, message: Message) -> SearchRow:
+    terms = analyse(message.text)
     return SearchRow(
         number=place.number,
         app_id=ANN.app_id,
         project_id=ANN.project_id,
         thread_id="t",
         position=place.position,
+        created_at=to_micros(message.created_at),
+        speaker=None,
         term_hashes=terms.hashes,
         term_counts=terms.counts,
     )
 
 
 async def _terms(store: Store, scope: Scope) -> list[bytes]:
-    return [row.term_hashes for row in await store.search_rows(scope=scope)]
+    return [row.term_hashes for row in (await store.search_rows(scope=scope)).rows]

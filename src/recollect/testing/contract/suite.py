@@ -12,6 +12,7 @@ from recollect.testing.contract.transfer import MergeContract, TransferContract
 from recollect.testing.contract.turns import TurnsContract
 from recollect.testing.contract.user_memory import UserMemoryContract
 from recollect.testing.contract.user_state import UserStateContract
+from recollect.testing.contract.vectors import VectorsContract
 
 
 class StoreContract(
@@ -21,6 +22,7 @@ class StoreContract(
     ToolShapesContract,
     ThreadsContract,
     SearchRowsContract,
+    VectorsContract,
     UserMemoryContract,
     UserStateContract,
     EpochsContract,

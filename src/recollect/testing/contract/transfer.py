@@ -271,7 +271,7 @@ async def _state(store: Store, scope: Scope) -> list[object]:
     places = [scope, *(Scope(scope.tenant_id, scope.user_id, "t", p.app_id, p.project_id) for p in ELSEWHERE)]
     state: list[object] = [await store.get_state(scope=scope), ids_of(await store.user_history(scope=scope))]
     state += [(e.key, e.value, e.updated_at) for e in await store.list_memory(scope=scope)]
-    state += [(row.term_hashes, row.term_counts) for row in await store.search_rows(scope=scope)]
+    state += [(row.term_hashes, row.term_counts) for row in (await store.search_rows(scope=scope)).rows]
     for place in places:
         for thread in await store.list_threads(scope=place):
             messages = await whole_thread(store, place.with_thread(thread.id))

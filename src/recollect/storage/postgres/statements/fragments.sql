@@ -13,3 +13,6 @@ created_at, updated_at, last_message_at, message_count, next_position
 
 -- fragment: message_columns
 message_id, role, origin, text, parts::text, metadata::text, created_at, thread_id, position, number, run_id, unit
+
+-- fragment: speaker
+CASE WHEN json_typeof(metadata -> 'name') = 'string' THEN metadata ->> 'name' END

@@ -60,9 +60,16 @@ ORDER BY number DESC LIMIT %(limit)s::bigint OFFSET %(offset)s
 SELECT count(*) FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
-SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
+-- The newest rows, newest first.
+SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, term_hashes, term_counts
 FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > %(after)s
-ORDER BY number LIMIT %(limit)s::bigint
+ORDER BY number DESC LIMIT %(limit)s::bigint
+
+-- name: messages_by_number
+-- numbers is a JSON list.
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_user} AND number = ANY (ARRAY(SELECT json_array_elements_text(%(numbers)s::json)::bigint))
+ORDER BY number
 
 -- name: messages_with_prefix
 -- Messages whose ids lie between two texts, as those of one run do.

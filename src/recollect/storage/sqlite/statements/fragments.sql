@@ -13,3 +13,7 @@ created_at, updated_at, last_message_at, message_count, next_position
 
 -- fragment: message_columns
 message_id, role, origin, text, parts, metadata, created_at, thread_id, position, number, run_id, unit
+
+-- fragment: speaker
+CASE WHEN metadata IS NOT NULL AND json_type(metadata, '$.name') = 'text'
+    THEN json_extract(metadata, '$.name') END

@@ -61,9 +61,15 @@ ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
 SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
-SELECT number, app_id, project_id, thread_id, position, term_hashes, term_counts
+-- The newest rows, newest first.
+SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, term_hashes, term_counts
 FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
-ORDER BY number LIMIT coalesce(:limit, -1)
+ORDER BY number DESC LIMIT coalesce(:limit, -1)
+
+-- name: messages_by_number
+-- numbers is a JSON list.
+SELECT {message_columns} FROM messages
+WHERE {this_user} AND number IN (SELECT value FROM json_each(:numbers)) ORDER BY number
 
 -- name: messages_with_prefix
 -- Messages whose ids lie between two texts, as those of one run do.
