@@ -4,6 +4,8 @@ from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.errors import (
     ConflictError,
+    EmbedderChangedError,
+    EmbedderError,
     EraseIncompleteError,
     InvalidArgumentError,
     InvalidRoleError,
@@ -45,6 +47,8 @@ from recollect.trace import Trace, TraceEntry
 __all__ = [
     "Agent",
     "ConflictError",
+    "EmbedderChangedError",
+    "EmbedderError",
     "EraseIncompleteError",
     "EraseReport",
     "Event",

@@ -7,6 +7,8 @@
     ├── ConflictError
     ├── ModelError
     │   └── ModelUnavailableError
+    ├── EmbedderError
+    │   └── EmbedderChangedError
     ├── TripWire                       (in recollect.processors.base)
     └── StorageError
         ├── StorageUnavailableError
@@ -83,6 +85,18 @@ class ModelUnavailableError(ModelError):
     """The model cannot be used: a key or a package is missing."""
 
     code = "model_unavailable"
+
+
+class EmbedderError(RecollectError):
+    """The embedder failed, or gave vectors that cannot be used."""
+
+    code = "embedder"
+
+
+class EmbedderChangedError(EmbedderError):
+    """The stored vectors are of another embedding model: run `recollect reindex`."""
+
+    code = "embedder_changed"
 
 
 class StorageError(RecollectError):
