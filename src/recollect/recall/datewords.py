@@ -232,7 +232,8 @@ def relative() -> dict[str, re.Pattern[str]]:
         "part": _pattern(rf"(?P<part>{_any(PARTS)})"),
         "which": _pattern(
             r"(?P<window>(?:in|over|during|within|for) the )?",
-            r"(?P<which>last|previous|past|this|(?:letzt|vergangen|vorig|dies)e[nrsm]?|est[ae]|cet|cette|ce) ",
+            r"(?P<which>last|previous|past|this|(?:letzt|vergangen|vorig|dies)e[nrsm]?|est[ae]|",
+            r"cet|cette|ce) ",
             rf"(?P<unit>{_any(UNITS, SEASONS, WEEKDAYS, MONTHS)})",
         ),
         "which_after": _pattern(
