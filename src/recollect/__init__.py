@@ -37,7 +37,10 @@ from recollect.processors.holdback import Span
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
+from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
+from recollect.recall.results import Hit, Miss, Recall, Why
+from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
@@ -53,6 +56,7 @@ __all__ = [
     "EraseReport",
     "Event",
     "FilePart",
+    "Hit",
     "InvalidArgumentError",
     "InvalidRoleError",
     "Memory",
@@ -61,6 +65,7 @@ __all__ = [
     "Message",
     "MessageHistoryProcessor",
     "MessagePersistenceProcessor",
+    "Miss",
     "ModelError",
     "ModelUnavailableError",
     "NewerDatabaseError",
@@ -71,11 +76,14 @@ __all__ = [
     "Processor",
     "ProcessorProvider",
     "ReasoningPart",
+    "Recall",
+    "RecallSettings",
     "RecollectError",
     "Result",
     "RunContext",
     "Scope",
     "SearchRow",
+    "SemanticRecallProcessor",
     "Span",
     "SpanGuard",
     "StateEntry",
@@ -96,5 +104,6 @@ __all__ = [
     "TraceEntry",
     "TripWire",
     "Usage",
+    "Why",
     "open_store",
 ]

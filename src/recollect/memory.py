@@ -8,8 +8,9 @@ what is left out is the memory's own: the ids it was made with, or ids that no o
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
+from recollect.checks import check_text
 from recollect.errors import RecollectError
 from recollect.messages import Message, Role
 from recollect.processors.base import Ids, Processor, RunIds, run_ids
@@ -21,10 +22,22 @@ from recollect.processors.message_history import (
     MessagePersistenceProcessor,
 )
 from recollect.processors.other_threads import OtherThreadsProcessor
+from recollect.processors.semantic_recall import SemanticRecallProcessor
+from recollect.recall.settings import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TOP_K,
+    RecallSettings,
+    SearchScope,
+    recall_settings,
+)
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import Thread
+
+if TYPE_CHECKING:
+    from recollect.recall.recaller import Recaller
+    from recollect.recall.results import Recall
 
 _IDS_AT_ONCE = 500
 
@@ -38,7 +51,8 @@ class Memory:
         *,
         last_messages: int | bool | None = DEFAULT_LAST_MESSAGES,
         other_threads: int = 0,
-        semantic_recall: object = False,
+        semantic_recall: bool | Mapping[str, Any] | RecallSettings = False,
+        embedder: object = UNSET,
         working_memory: object = None,
         threads: Sequence[str] = (),
         processors: Sequence[OldMemoryProcessor] = (),
@@ -49,11 +63,15 @@ class Memory:
         """Say where to keep things, what to show of them, and whose they are by default.
 
         `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
-        messages of the user's other threads. `threads` are created if they are missing. Without
+        messages of the user's other threads. `semantic_recall` finds what bears on the prompt; `embedder` is
+        what it compares meanings with (None: words alone). `threads` are created if they are missing. Without
         `resource_id` the memory has a user of its own.
         """
-        if semantic_recall or working_memory:
+        if working_memory:
             _not_yet()
+        self._recall = recall_settings(semantic_recall)
+        self._embedder = embedder
+        self._recaller: Recaller | None = None
         self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
         own = f"memory-{secrets.token_hex(8)}"
         own_thread = DEFAULT_THREAD if resource_id else own
@@ -71,19 +89,22 @@ class Memory:
             )
 
     def get_input_processors(self) -> list[Processor]:
-        """Return the processors that read: other threads, then history."""
+        """Return the processors that read: other threads, history, then recall of what history lacks."""
         ids = self._ids()
         found: list[Processor] = []
         if self._other_threads:
             found.append(OtherThreadsProcessor(self._handle, last_messages=self._other_threads, **ids))
         found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
+        if self._recall is not None:
+            found.append(self._recall_processor(self._recall))
         if self._old:
             found.append(LegacyProcessors(self._old))
         return found
 
     def get_output_processors(self) -> list[Processor]:
         """Return the processors that write: the turn."""
-        return [MessagePersistenceProcessor(self._handle, **self._ids())]
+        on_saved = self._saved if self._recall is not None else None
+        return [MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())]
 
     async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
         """Return the messages of a thread, oldest first; an unknown thread has none."""
@@ -118,6 +139,7 @@ class Memory:
             return []
         store, scope = await self._scope(**ids)
         await store.append_turn(given, scope=scope)
+        self._saved(scope, store)
         names = [message.id for message in given]
         found: list[Message] = []
         for start in range(0, len(names), _IDS_AT_ONCE):
@@ -173,9 +195,31 @@ class Memory:
         store, scope = await self._scope(**_named(named, ids))
         return await store.delete_thread(scope=scope)
 
-    async def query(self, *_: object, **__: object) -> NoReturn:
-        """Search by meaning; comes with recall."""
-        _not_yet()
+    async def query(
+        self,
+        question: str,
+        *,
+        top_k: int = DEFAULT_TOP_K,
+        threshold: float | None = None,
+        scope: SearchScope = "resource",
+        message_range: int | Mapping[str, int] = 1,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        explain: bool = False,
+        **ids: Unpack[Ids],
+    ) -> "Recall":
+        """Find what was said about something, best first; an empty question finds nothing.
+
+        `scope` is the user's every thread or this one. With `explain` each hit says why it is there.
+        """
+        settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
+        check_text(question, "question")
+        _, place = await self._scope(**ids)
+        return await self._own_recaller().search(question, settings, scope=place, explain=explain)
+
+    async def settled(self) -> None:
+        """Wait for work in the background: the embedding of what was saved."""
+        if self._recaller is not None:
+            await self._recaller.settled()
 
     async def get_working_memory(self, **_: object) -> NoReturn:
         """Return the user's profile; comes with working memory."""
@@ -186,7 +230,9 @@ class Memory:
         _not_yet()
 
     async def close(self) -> None:
-        """Close the store if this memory opened it."""
+        """Stop work in the background, and close the store if this memory opened it."""
+        if self._recaller is not None:
+            await self._recaller.close()
         await self._handle.close()
 
     async def __aenter__(self) -> Self:
@@ -200,6 +246,23 @@ class Memory:
     def _ids(self) -> dict[str, Any]:
         own = self._defaults
         return {"tenant_id": own.tenant_id, "resource_id": own.resource_id, "thread_id": own.thread_id}
+
+    def _own_recaller(self) -> "Recaller":
+        if self._recaller is None:
+            from recollect.recall.embedder import chosen_embedder
+            from recollect.recall.recaller import Recaller
+
+            self._recaller = Recaller(self._handle, chosen_embedder(self._embedder))
+        return self._recaller
+
+    def _recall_processor(self, settings: RecallSettings) -> Processor:
+        return SemanticRecallProcessor(
+            self._handle, recaller=self._own_recaller(), **settings.options(), **self._ids()
+        )
+
+    def _saved(self, scope: Scope, store: Store) -> None:
+        if self._recall is not None:
+            self._own_recaller().saved(scope, store)
 
     async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
         given = run_ids(ids)

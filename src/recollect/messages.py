@@ -191,7 +191,10 @@ class Message:
         return self.role in ("user", "assistant") and self.text != ""
 
     def replace(self, **changes: Any) -> "Message":  # noqa: ANN401 - each is checked by the constructor
-        """Return a message that differs in what is named: content, role, metadata and so on."""
+        """Return a message that differs in what is named: content, role, metadata and so on.
+
+        Where it is stored stays known, unless it gets another id.
+        """
         given = {
             "role": self.role,
             "content": self.body,
@@ -202,7 +205,12 @@ class Message:
         }
         if unknown := changes.keys() - given.keys():
             raise InvalidArgumentError(min(unknown), "is not something a message can replace")
-        return Message(**cast("dict[str, Any]", given | changes))
+        changed = Message(**cast("dict[str, Any]", given | changes))
+        if changed.id == self.id:
+            changed._fill(
+                thread_id=self.thread_id, position=self.position, number=self.number, run_id=self.run_id
+            )
+        return changed
 
     def __hash__(self) -> int:
         """Equal messages have equal ids."""

@@ -30,6 +30,7 @@ class TraceEntry:
     notes: list[str] = field(default_factory=list[str])
     tripwire: str | None = None
     error: str | None = None
+    details: dict[str, object] | None = None
     started_at_ns: int = field(default_factory=time.time_ns)
 
 

@@ -403,7 +403,8 @@ def _search_row(place: Place, kept: KeptMessage) -> SearchRow:
     name = kept.message.metadata.get("name")
     speaker = name if isinstance(name, str) else None
     time = to_micros(kept.message.created_at)
-    return SearchRow(kept.number, *place, kept.position, time, speaker, terms.hashes, terms.counts)
+    asks = any(mark in kept.message.text for mark in "?\uff1f\u061f")
+    return SearchRow(kept.number, *place, kept.position, time, speaker, asks, terms.hashes, terms.counts)
 
 
 def _thread_record(place: Place, thread: KeptThread) -> Record:

@@ -57,8 +57,8 @@ TENANTS = ("None", "one", "another")
 EXEMPT = {"close", "engine_name"}
 """What is about the store and not about anybody's data."""
 
-TENANT_WIDE = {"delete_message_number", "delete_message"}
-"""What finds a message of any user of the tenant, as document C wants it."""
+TENANT_WIDE = {"delete_message_number", "delete_message", "list_users"}
+"""What finds a message or the name of any user of the tenant."""
 
 ALIKE = {"epoch", "set_state", "add_message", "set_user_state"}
 """What answers alike whether or not there is something to see."""
@@ -95,6 +95,10 @@ async def _put_vectors(store: Store, scope: Scope, number: int) -> int:
     return await store.put_vectors(vectors, model_id="m", dimensions=2, epoch=epoch, scope=scope)
 
 
+async def _is_listed(store: Store, scope: Scope) -> bool:
+    return scope.user_id in await store.list_users(tenant_id=scope.tenant_id)
+
+
 async def _searched(store: Store, scope: Scope) -> object:
     return (await store.search_rows(scope=scope))[1:]
 
@@ -129,6 +133,7 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "import_": lambda store, scope, loot: store.import_(loot.lines, scope=scope),
     "last_messages": lambda store, scope, _: store.last_messages(None, scope=scope),
     "last_messages: part of a unit": lambda store, scope, _: store.last_messages(3, scope=scope),
+    "list_users": lambda store, scope, _: _is_listed(store, scope),
     "list_memory": lambda store, scope, _: store.list_memory(scope=scope),
     "list_threads": lambda store, scope, _: store.list_threads(scope=scope),
     "messages_after": lambda store, scope, _: store.messages_after("m1", None, scope=scope),
@@ -201,7 +206,7 @@ def test_no_method_of_the_store_can_be_called_without_a_scope() -> None:
     """Leaving the scope out is an error; there is no default that could mean everybody."""
     for name in map(_method_of, STORE_PROBES):
         parameters = inspect.signature(getattr(Store, name)).parameters
-        key = "tenant_id" if name == "delete_message_number" else "scope"
+        key = "tenant_id" if name in TENANT_WIDE else "scope"
         assert key in parameters, f"Store.{name} takes no {key}"
         assert parameters[key].kind is inspect.Parameter.KEYWORD_ONLY, f"Store.{name}: {key} has a position"
         assert parameters[key].default is inspect.Parameter.empty, f"Store.{name}: {key} has a default"

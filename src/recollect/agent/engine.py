@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai import direct, exceptions
+from pydantic_ai import Embedder, direct, exceptions
 from pydantic_ai import messages as pa
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
@@ -123,6 +123,16 @@ def resolve_model(model: object) -> Model | LocalModel:
         return infer_model(model)
     except (exceptions.UserError, ImportError, ValueError) as error:
         raise ModelUnavailableError(f"{error} (or use model='offline', which needs nothing)") from error
+
+
+def named_embedder(name: str) -> object:
+    """Return the embedder of a provider by its name, such as openai:text-embedding-3-small."""
+    try:
+        return Embedder(name)
+    except (exceptions.UserError, ImportError, ValueError) as error:
+        raise ModelUnavailableError(
+            f"{error} (or leave the embedder out: the built-in one needs nothing)"
+        ) from error
 
 
 def _local(model: LocalModel, messages: Sequence[Message]) -> FunctionModel:

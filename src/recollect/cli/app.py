@@ -10,6 +10,8 @@ from recollect.cli.export import export
 from recollect.cli.history import history
 from recollect.cli.import_ import import_
 from recollect.cli.problems import CommandGroup, exit_code_help
+from recollect.cli.recall import recall
+from recollect.cli.reindex import reindex
 from recollect.cli.threads import threads
 from recollect.cli.tour import tour
 from recollect.cli.version import version
@@ -28,6 +30,8 @@ bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mod
 app.command()(tour)
 app.command()(history)
 app.command()(threads)
+app.command()(recall)
+app.command()(reindex)
 app.command()(export)
 app.command("import")(import_)
 app.command()(erase)

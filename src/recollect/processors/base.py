@@ -177,6 +177,10 @@ class RunContext:
         """Write a remark into the trace; it must not quote what people said."""
         self._run.trace.entry(self.processor_id, self.phase).notes.append(text)
 
+    def details(self, facts: dict[str, object]) -> None:
+        """Put facts into the trace that explain what was done; they must not quote what people said."""
+        self._run.trace.entry(self.processor_id, self.phase).details = facts
+
     def degrade(self, error: Exception) -> None:
         """Go on without memory after a failed read: into the trace and the log."""
         self._run.trace.entry(self.processor_id, self.phase).error = f"{type(error).__name__}: {error}"

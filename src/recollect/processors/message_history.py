@@ -1,8 +1,8 @@
 """Message history: the end of the thread goes in before the prompt, and the turn is kept after the answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from recollect.checks import check_int
 from recollect.errors import StorageError
@@ -17,6 +17,10 @@ DEFAULT_LAST_MESSAGES = 10
 """How many messages of a thread a run is shown where nothing else is said."""
 
 
+OnSaved: TypeAlias = Callable[[Scope, Store], None]
+"""What is told that messages of a user were saved."""
+
+
 class MessagePersistenceProcessor(Processor):
     """Keeps the turn as it stands at this place of the list, once the whole chain has passed."""
 
@@ -27,11 +31,13 @@ class MessagePersistenceProcessor(Processor):
         self,
         storage: Store | StoreHandle | str,
         *,
+        on_saved: OnSaved | None = None,
         tenant_id: int | Unset | None = UNSET,
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> None:
-        """Take a store or its address, and ids for runs that are given none."""
+        """Take a store or its address, what to call after a save, and ids for runs that are given none."""
+        self._on_saved = on_saved
         self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
         self._defaults = RunIds(tenant_id, resource_id, thread_id)
 
@@ -54,6 +60,8 @@ class MessagePersistenceProcessor(Processor):
         if scope is None:
             return False
         await store.append_turn(turn, scope=scope, run_id=ctx.run_id)
+        if self._on_saved is not None:
+            self._on_saved(scope, store)
         return True
 
 

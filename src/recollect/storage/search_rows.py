@@ -10,7 +10,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged
-from recollect.storage.records import MessageVectors, SearchChanges, SearchRow, Unembedded, VectorRow
+from recollect.storage.records import MessageVectors, SearchChanges, SearchRow, Unembedded, VectorRow, Waiting
 from recollect.storage.rows import user_keys
 from recollect.storage.turns import numbers_drawn
 
@@ -39,7 +39,7 @@ class SearchRows(StoreCore):
     async def without_vectors(
         self, model_id: str, *, after: int = 0, limit: int = 64, any_model: bool = True, scope: Scope
     ) -> Unembedded:
-        """Return the user's epoch and the oldest messages, by number and text, that lack vectors.
+        """Return the user's epoch and the oldest messages that lack vectors.
 
         A vector of another model counts as one, unless `any_model` is off.
         """
@@ -90,7 +90,7 @@ def _unembedded(params: Params) -> Transaction[Unembedded]:
     epoch, rows = yield Step(
         (Statement("get_epoch", params), Statement("without_vectors", params)), last=True
     )
-    return Unembedded(epoch[0][0], cast("list[tuple[int, str]]", rows))
+    return Unembedded(epoch[0][0], [Waiting(*row) for row in rows])
 
 
 def _put(params: Params, vectors: list[MessageVectors], epoch: int) -> Transaction[int]:

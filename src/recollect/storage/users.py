@@ -7,14 +7,33 @@ Late work (an embedding, an extraction) and caches compare it to learn that thei
 from functools import partial
 from typing import cast
 
+from recollect.checks import check_id, check_int, check_tenant
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import user_keys
 
+_MOST_USERS = 1000
+
 
 class UserEpochs(StoreCore):
-    """The epochs of users."""
+    """The users of a tenant, and their epochs."""
+
+    async def list_users(
+        self, *, after: str | None = None, limit: int = _MOST_USERS, tenant_id: int | None
+    ) -> list[str]:
+        """Return the ids of the tenant's users of whom something is kept, in order, behind an id.
+
+        It names no user, so on a database that is spread over machines it asks them all.
+        """
+        tenant = Scope(check_tenant(tenant_id), "-")
+        params = {
+            "tenant_id": tenant.tenant_key,
+            "after": "" if after is None else check_id(after, "after"),
+            "limit": check_int(limit, "limit", maximum=_MOST_USERS),
+        }
+        rows = await self._read(partial(query, "list_users", params, last=True), tenant, heavy=True)
+        return [row[0] for row in rows]
 
     async def epoch(self, *, scope: Scope) -> int:
         """Return the user's epoch; it is a higher one after every removal."""

@@ -71,6 +71,7 @@ VALID: dict[str, dict[str, Any]] = {
     "turn_of_run": {"run_id": "run"},
     "delete_messages": {"ids": ["hi"]},
     "delete_message_number": {"number": 1, "tenant_id": 1},
+    "list_users": {"after": "a", "limit": 1, "tenant_id": 1},
     "clear_history": {},
     "create_thread": {"title": "x", "metadata": {}},
     "get_thread": {},
@@ -119,6 +120,7 @@ WRONG: dict[str, dict[str, Values]] = {
     "turn_of_run": {"run_id": NO_ID},
     "delete_messages": {"ids": (None, 5, "hi", b"hi", ["x"] * 1001, *(["hi", value] for value in NO_ID))},
     "delete_message_number": {"number": NO_NUMBER, "tenant_id": (0, *NUMBERS)},
+    "list_users": {"after": IDS, "limit": (*NO_NUMBER, 1001), "tenant_id": (0, *NUMBERS)},
     "create_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
     "list_threads": {"limit": NUMBERS, "offset": NO_NUMBER},
     "update_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
@@ -139,6 +141,7 @@ WRONG: dict[str, dict[str, Values]] = {
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
 OTHER_RULES = {"import_": {"lines", "merge"}, "without_vectors": {"any_model"}}
+OF_A_TENANT = ("delete_message_number", "list_users")
 OF_ONE_THREAD = (
     "append_turn",
     "last_messages",
@@ -201,7 +204,7 @@ class BadInputContract:
         """Leaving the scope out, or passing it by position, is a type error and never means "all"."""
         for name, method in _public_methods(type(store)).items():
             parameters = inspect.signature(method).parameters
-            scope = parameters["tenant_id" if name == "delete_message_number" else "scope"]
+            scope = parameters["tenant_id" if name in OF_A_TENANT else "scope"]
             assert scope.kind is inspect.Parameter.KEYWORD_ONLY
             assert scope.default is inspect.Parameter.empty
 
@@ -235,7 +238,7 @@ def _public_methods(store: type[Store]) -> dict[str, Any]:
 
 async def _call(store: Store, method: str, changes: dict[str, Any], scope: Scope = ANN) -> None:
     arguments = VALID[method] | changes
-    if method != "delete_message_number":
+    if method not in OF_A_TENANT:
         arguments["scope"] = scope
     answer = getattr(store, method)(**arguments)
     if inspect.isasyncgen(answer):

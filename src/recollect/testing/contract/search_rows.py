@@ -26,7 +26,7 @@ class SearchRowsContract:
 
     async def test_row_holds_the_terms_of_the_text(self, store: Store) -> None:
         """A row has the message's integer id and what the analyser makes of its text."""
-        texts = ["The cats sat; the cat sits.", "日本語のテキスト", "naïve café", "...", "a " * 300]
+        texts = ["The cats sat; the cat sits.", "日本語のテキスト\uff1f", "naïve café?", "...", "a " * 300]
         turn = [Message("user", text) for text in texts]
         places = await store.append_turn(turn, scope=ANN)
         expected = [_row(place, message) for place, message in zip(places, turn, strict=True)]
@@ -146,6 +146,7 @@ def _row(place: Placed, message: Message) -> SearchRow:
         position=place.position,
         created_at=to_micros(message.created_at),
         speaker=None,
+        asks=any(mark in message.text for mark in "?\uff1f\u061f"),
         term_hashes=terms.hashes,
         term_counts=terms.counts,
     )

@@ -58,7 +58,7 @@ class VectorsContract:
         await _put(store, numbers)
         assert (await store.without_vectors("other", scope=ANN)).messages == []
         waiting = await store.without_vectors("other", any_model=False, scope=ANN)
-        assert [number for number, _ in waiting.messages] == numbers
+        assert [message.number for message in waiting.messages] == numbers
         await _put(store, [numbers[0]], model_id="other")
         rows = (await store.search_rows(scope=ANN)).vectors
         assert {(row.number, row.model_id) for row in rows} == {(numbers[0], "other"), (numbers[1], MODEL)}

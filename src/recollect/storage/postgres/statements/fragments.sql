@@ -16,3 +16,7 @@ message_id, role, origin, text, parts::text, metadata::text, created_at, thread_
 
 -- fragment: speaker
 CASE WHEN json_typeof(metadata -> 'name') = 'string' THEN metadata ->> 'name' END
+
+-- fragment: asks
+-- Whether a message holds a question mark, also that of Chinese and Japanese or of Arabic.
+(strpos(text, '?') > 0 OR strpos(text, '？') > 0 OR strpos(text, '؟') > 0)

@@ -19,6 +19,11 @@ SELECT coalesce(
 -- name: set_epoch
 UPDATE recollect.users SET epoch = %(epoch)s WHERE {this_user}
 
+-- name: list_users
+-- The users of one tenant, a page at a time.
+SELECT user_id FROM recollect.users
+WHERE tenant_id = %(tenant_id)s AND user_id > %(after)s ORDER BY user_id LIMIT %(limit)s
+
 -- name: count_users
 SELECT count(*) FROM recollect.users WHERE {this_user}
 

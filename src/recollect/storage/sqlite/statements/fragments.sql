@@ -17,3 +17,7 @@ message_id, role, origin, text, parts, metadata, created_at, thread_id, position
 -- fragment: speaker
 CASE WHEN metadata IS NOT NULL AND json_type(metadata, '$.name') = 'text'
     THEN json_extract(metadata, '$.name') END
+
+-- fragment: asks
+-- Whether a message holds a question mark, also that of Chinese and Japanese or of Arabic.
+(instr(text, '?') > 0 OR instr(text, '？') > 0 OR instr(text, '؟') > 0)

@@ -62,7 +62,8 @@ SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
 -- The newest rows, newest first.
-SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, term_hashes, term_counts
+SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, {asks},
+    term_hashes, term_counts
 FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
 ORDER BY number DESC LIMIT coalesce(:limit, -1)
 

@@ -18,6 +18,11 @@ SELECT coalesce(
 -- name: set_epoch
 UPDATE users SET epoch = :epoch WHERE {this_user}
 
+-- name: list_users
+-- The users of one tenant, a page at a time.
+SELECT user_id FROM users
+WHERE tenant_id = :tenant_id AND user_id > :after ORDER BY user_id LIMIT :limit
+
 -- name: count_users
 SELECT count(*) FROM users WHERE {this_user}
 

@@ -1,0 +1,106 @@
+"""Reading conversations in the form of LoCoMo: sessions of turns, and questions with their evidence.
+
+The data are not ours to ship (CC BY-NC), so they are read by path.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from recollect.errors import InvalidArgumentError
+from recollect.messages import Message
+
+ADVERSARIAL = 5
+"""The category of questions whose premise is wrong; the published figures leave it out."""
+
+_SESSION = re.compile(r"session_(\d+)")
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_TIME = "%I:%M %p on %d %B, %Y"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One sitting: its thread, and what was said in it, the ids being those of the data."""
+
+    thread_id: str
+    messages: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, the messages that answer it, and its category."""
+
+    text: str
+    evidence: frozenset[str]
+    category: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Two people's talk over months."""
+
+    id: str
+    names: tuple[str, str]
+    sessions: list[Session]
+    questions: list[Asked]
+
+    @property
+    def messages(self) -> int:
+        """How many messages it has."""
+        return sum(len(session.messages) for session in self.sessions)
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """Read a file of conversations; evidence that names no turn is left out, as are questions without any."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return [_conversation(item) for item in data]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            "data", f"{path} is not in LoCoMo's form: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _conversation(item: dict[str, Any]) -> Conversation:
+    talk = cast("dict[str, Any]", item["conversation"])
+    names = (str(talk["speaker_a"]), str(talk["speaker_b"]))
+    sessions = sorted(_sessions(talk, names), key=lambda session: int(session.thread_id.partition("-")[2]))
+    known = {message.id for session in sessions for message in session.messages}
+    questions = [asked for asked in map(_asked, item["qa"]) if asked.evidence & known]
+    return Conversation(
+        str(item["sample_id"]),
+        names,
+        sessions,
+        [Asked(asked.text, asked.evidence & known, asked.category) for asked in questions],
+    )
+
+
+def _sessions(talk: dict[str, Any], names: tuple[str, str]) -> Iterator[Session]:
+    for key, turns in talk.items():
+        found = _SESSION.fullmatch(key)
+        if found and turns:
+            begun = datetime.strptime(talk[f"{key}_date_time"], _TIME).replace(tzinfo=UTC)
+            messages = [_message(turn, names, begun, place) for place, turn in enumerate(turns)]
+            yield Session(f"session-{found[1]}", messages)
+
+
+def _message(turn: dict[str, Any], names: tuple[str, str], begun: datetime, place: int) -> Message:
+    caption = turn.get("blip_caption")
+    text = f"{turn['text']} [{caption}]" if caption else turn["text"]
+    return Message(
+        "user" if turn["speaker"] == names[0] else "assistant",
+        text,
+        id=turn["dia_id"],
+        metadata={"name": turn["speaker"]},
+        created_at=begun + timedelta(seconds=30 * place),
+    )
+
+
+def _asked(item: dict[str, Any]) -> Asked:
+    named = " ".join(map(str, item.get("evidence") or ()))
+    evidence = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in _EVIDENCE.findall(named))
+    return Asked(str(item["question"]), evidence, int(item["category"]))

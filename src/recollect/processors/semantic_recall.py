@@ -1,0 +1,112 @@
+"""Semantic recall: what was said before about this, here or in other threads, goes before the prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+from recollect.errors import EmbedderChangedError, StorageError
+from recollect.messages import Message
+from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.processors.fence import fenced_parts
+from recollect.processors.memory_scope import resolve_scope
+from recollect.recall.settings import RecallOptions, RecallSettings
+from recollect.scope import UNSET, Scope, Unset
+from recollect.storage.handle import StoreHandle
+
+if TYPE_CHECKING:
+    from recollect.recall.recaller import Recaller
+    from recollect.recall.results import Recall
+    from recollect.storage.base import Store
+
+LABEL = "recalled from memory"
+"""What the block of recalled messages is called in the prompt."""
+
+
+class SemanticRecallProcessor(Processor):
+    """Finds messages that bear on the prompt and shows them to the model as quoted reference."""
+
+    id = "semantic-recall"
+    observes: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        storage: Store | StoreHandle | str,
+        *,
+        embedder: object = UNSET,
+        explain: bool = False,
+        recaller: Recaller | None = None,
+        tenant_id: int | Unset | None = UNSET,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> None:
+        """Take a store or its address, an embedder (None: text alone), default ids, and what to find.
+
+        With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
+        with others.
+        """
+        self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
+        self._settings = RecallSettings(**options)
+        self._explain = explain
+        self._recaller = recaller or _new_recaller(self._handle, embedder)
+        self._defaults = RunIds(tenant_id, resource_id, thread_id)
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Put what was found before the conversation; a failed search goes on without it."""
+        question = _question(messages)
+        if not question:
+            return messages
+        try:
+            store = await self._handle.get()
+            scope = resolve_scope(ctx.ids, self._defaults, store)
+            if scope is None:
+                return messages
+            found = await self._search(question, scope, messages)
+        except (StorageError, EmbedderChangedError) as error:
+            ctx.degrade(error)
+            return messages
+        for note in found.notes:
+            ctx.note(note)
+        if self._explain:
+            ctx.details(found.to_dict(with_text=False))
+        return _with_recalled(messages, found, scope, ctx.run_id)
+
+    async def _search(self, question: str, scope: Scope, messages: list[Message]) -> Recall:
+        # What history shows already is not shown twice; the search looks further instead.
+        shown = {message.number for message in messages if message.number is not None}
+        return await self._recaller.search(
+            question, self._settings, scope=scope, exclude=shown, explain=self._explain
+        )
+
+
+def _question(messages: list[Message]) -> str:
+    """Return what the user said last in this run."""
+    said = [m.text for m in messages if m.role == "user" and m.origin == "input"]
+    return said[-1].strip() if said else ""
+
+
+def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
+    from recollect.recall.rendering import recalled_lines
+
+    shown = {message.id for message in messages}
+    lines = recalled_lines(found, scope.thread_id, shown)
+    if not lines:
+        return messages
+    # One part for each message, so that a check behind memory can take out a single one.
+    recalled = Message(
+        "system",
+        fenced_parts(LABEL, lines),
+        id=f"{run_id}:semantic-recall",
+        metadata={"recalled": [hit.message.id for hit in found]},
+        origin="memory",
+    )
+    # Behind the other system messages (instructions, working memory), before the conversation.
+    place = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
+    return [*messages[:place], recalled, *messages[place:]]
+
+
+def _new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
+    from recollect.recall.embedder import chosen_embedder
+    from recollect.recall.recaller import Recaller
+
+    return Recaller(handle, chosen_embedder(embedder))

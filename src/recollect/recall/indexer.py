@@ -1,0 +1,113 @@
+"""Embedding what was saved, in the background.
+
+Saving never waits for this: a message is found by its words until its vector is there. What still waits is
+known to the store, so that a process that ends in between loses nothing: the next one that saves or searches
+for the user goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.errors import RecollectError
+from recollect.recall.pieces import pieces
+from recollect.storage.records import MessageVectors, Unembedded
+
+if TYPE_CHECKING:
+    from recollect.recall.embedder import Embedding
+    from recollect.scope import Scope
+    from recollect.storage.base import Store
+
+_log = logging.getLogger("recollect")
+
+MESSAGES_AT_ONCE = 32
+"""How many messages are embedded between two writes."""
+
+_MOST_MARKS = 10_000
+_Key = tuple[int, str]
+
+
+class Indexer:
+    """Works through the users whose messages lack vectors, one at a time."""
+
+    def __init__(self, embedder: Embedding) -> None:
+        """Take the embedder; the work begins when there is some."""
+        self._embedder = embedder
+        self._waiting: OrderedDict[_Key, tuple[Store, Scope]] = OrderedDict()
+        self._done_up_to: OrderedDict[_Key, int] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self._error: RecollectError | None = None
+
+    def notify(self, scope: Scope, store: Store) -> None:
+        """Say that a user may have messages without vectors."""
+        self._waiting[scope.tenant_key, scope.user_id] = (store, scope)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def settled(self) -> None:
+        """Wait until everything is embedded; raise what kept the embedder from it."""
+        while self._task is not None and not self._task.done():
+            await asyncio.shield(self._task)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    async def close(self) -> None:
+        """Stop; what is left is done another time."""
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            key, (store, scope) = self._waiting.popitem(last=False)
+            try:
+                await self._embed_user(key, scope, store)
+            except RecollectError as error:
+                self._error = error
+                _log.warning("messages wait for their vectors: %s", error)
+
+    async def _embed_user(self, key: _Key, scope: Scope, store: Store) -> None:
+        model_id = self._embedder.model_id
+        while True:
+            waiting = await store.without_vectors(
+                model_id, after=self._done_up_to.get(key, 0), limit=MESSAGES_AT_ONCE, scope=scope
+            )
+            if not waiting.messages:
+                return
+            await embed_messages(self._embedder, waiting, scope, store)
+            if len(waiting.messages) < MESSAGES_AT_ONCE:
+                self._mark(key, waiting.messages[-1].number)
+
+    def _mark(self, key: _Key, number: int) -> None:
+        """Remember that everything up to a number is done, so that the next look begins there."""
+        self._done_up_to[key] = number
+        self._done_up_to.move_to_end(key)
+        if len(self._done_up_to) > _MOST_MARKS:
+            self._done_up_to.popitem(last=False)
+
+
+async def embed_messages(embedder: Embedding, waiting: Unembedded, scope: Scope, store: Store) -> int:
+    """Embed messages and keep their vectors, unless they are gone by then; return how many were kept."""
+    spans = [pieces(message.text) for message in waiting.messages]
+    texts = [
+        message.text[start:end]
+        for message, cut in zip(waiting.messages, spans, strict=True)
+        for start, end in cut
+    ]
+    matrix = await embedder.documents(texts)
+    found: list[MessageVectors] = []
+    first = 0
+    for message, cut in zip(waiting.messages, spans, strict=True):
+        vectors = matrix[first : first + len(cut)].astype("<f2")
+        found.append(MessageVectors(message.number, np.array(cut, dtype="<u4").tobytes(), vectors.tobytes()))
+        first += len(cut)
+    return await store.put_vectors(
+        found, model_id=embedder.model_id, dimensions=matrix.shape[1], epoch=waiting.epoch, scope=scope
+    )

@@ -1,0 +1,255 @@
+"""Searching a user's memory: the question, the image, the ranking, and the messages that come of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from recollect.errors import EmbedderError
+from recollect.messages import Message, now
+from recollect.recall.cache import DEFAULT_BUDGET, ImageCache
+from recollect.recall.image import NONE, Image, Place
+from recollect.recall.indexer import Indexer
+from recollect.recall.question import Question, understand
+from recollect.recall.ranking import Ranking, rank
+from recollect.recall.results import Hit, Miss, Recall
+from recollect.recall.selection import Selection, excerpt_of, select, within_budget
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from recollect.recall.embedder import Embedding
+    from recollect.recall.settings import RecallSettings
+    from recollect.scope import Scope
+    from recollect.storage.base import Store
+
+LONGEST_QUESTION = 4_000
+"""How many characters of a question are searched for; the rest is left out, with a note."""
+
+EMBED_SECONDS = 3.0
+"""How long a search waits for the embedder before it goes on by text alone."""
+
+_QUICK_MESSAGES = 20_000  # more than this is ranked off the event loop
+
+
+class StoreSource(Protocol):
+    """Something that opens a store when it is needed."""
+
+    async def get(self) -> Store:
+        """Return the store for the running event loop."""
+        ...
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search under way."""
+
+    question: Question
+    settings: RecallSettings
+    scope: Scope
+    exclude: Collection[int]
+    explain: bool
+    notes: list[str] = field(default_factory=list[str])
+    timings: dict[str, float] = field(default_factory=dict[str, float])
+
+
+class Recaller:
+    """Searches and indexes the users of one store."""
+
+    def __init__(
+        self,
+        stores: StoreSource,
+        embedder: Embedding | None,
+        *,
+        budget: int = DEFAULT_BUDGET,
+        embed_seconds: float = EMBED_SECONDS,
+    ) -> None:
+        """Take where to search and what embeds; without an embedder the text alone is searched."""
+        self._stores = stores
+        self._embedder = embedder
+        self._budget = budget
+        self._embed_seconds = embed_seconds
+        self._caches: WeakKeyDictionary[Store, ImageCache] = WeakKeyDictionary()
+        self._indexers: WeakKeyDictionary[Store, Indexer] = WeakKeyDictionary()
+
+    async def search(
+        self,
+        question: str,
+        settings: RecallSettings,
+        *,
+        scope: Scope,
+        exclude: Collection[int] = (),
+        explain: bool = False,
+    ) -> Recall:
+        """Find the messages that answer a question best, leaving out those with the numbers named."""
+        asked = understand(question[:LONGEST_QUESTION], now())
+        search = _Search(asked, settings, scope, exclude, explain)
+        if len(question) > LONGEST_QUESTION:
+            search.notes.append(
+                f"only the first {LONGEST_QUESTION:,} characters of the question were searched for"
+            )
+        if asked.is_empty:
+            return Recall(notes=tuple(search.notes))
+        store = await self._stores.get()
+        started = time.perf_counter()
+        async with self._cache(store).image_of(scope, store) as image:
+            search.timings["image_ms"] = _since(started)
+            self._catch_up(image, scope, store)
+            return await self._searched(search, image, store)
+
+    def saved(self, scope: Scope, store: Store) -> None:
+        """Say that messages of a user were saved, so that they are embedded soon."""
+        if self._embedder is not None:
+            self._indexer(store, self._embedder).notify(scope, store)
+
+    async def settled(self) -> None:
+        """Wait until every message that was saved or searched has its vectors."""
+        store = await self._stores.get()
+        if store in self._indexers:
+            await self._indexers[store].settled()
+
+    async def close(self) -> None:
+        """Stop embedding in the running event loop; what is left is done another time."""
+        store = await self._stores.get()
+        if store in self._indexers:
+            await self._indexers.pop(store).close()
+
+    def _cache(self, store: Store) -> ImageCache:
+        if store not in self._caches:
+            self._caches[store] = ImageCache(self._budget)
+        return self._caches[store]
+
+    def _indexer(self, store: Store, embedder: Embedding) -> Indexer:
+        if store not in self._indexers:
+            self._indexers[store] = Indexer(embedder)
+        return self._indexers[store]
+
+    def _catch_up(self, image: Image, scope: Scope, store: Store) -> None:
+        if not image.has_vector.all():
+            self.saved(scope, store)
+
+    async def _searched(self, search: _Search, image: Image, store: Store) -> Recall:
+        vector = await self._embedded(search, image)
+        started = time.perf_counter()
+        mask = _mask(image, search)
+        args = (image, search.question, vector, mask)
+        is_large = len(image) > _QUICK_MESSAGES
+        ranking = await asyncio.to_thread(rank, *args) if is_large else rank(*args)
+        search.timings["rank_ms"] = _since(started)
+        return await _collect(search, image, ranking, vector, store)
+
+    async def _embedded(self, search: _Search, image: Image) -> NDArray[np.float32] | None:
+        if self._embedder is None or not image.has_vector.any():
+            return None
+        image.check_model(self._embedder.model_id)
+        asked = search.question.spoken_by(search.question.names(image.speakers))
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._embed_seconds):
+                return await self._embedder.query(asked)
+        except TimeoutError:
+            search.notes.append(f"the embedder took over {self._embed_seconds:g} s: searched by text alone")
+        except EmbedderError as error:
+            search.notes.append(f"the embedder failed, searched by text alone: {error}")
+        finally:
+            search.timings["embed_ms"] = _since(started)
+        return None
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def _mask(image: Image, search: _Search) -> NDArray[np.bool_] | None:
+    """Return which rows are in the scope, or None where all are."""
+    scope = search.scope
+    thread = scope.thread_id if search.settings.scope == "thread" else None
+    wanted = [
+        number
+        for place, number in image.places.items()
+        if _is_in(place, scope.app_id, scope.project_id, thread)
+    ]
+    if len(wanted) == len(image.places):
+        return None
+    return np.isin(image.place_of, np.array(wanted, dtype=np.int32))
+
+
+def _is_in(place: Place, app_id: str, project_id: str, thread_id: str | None) -> bool:
+    return place.app_id == app_id and place.project_id == project_id and thread_id in (None, place.thread_id)
+
+
+async def _collect(
+    search: _Search, image: Image, ranking: Ranking, vector: NDArray[np.float32] | None, store: Store
+) -> Recall:
+    """Read the messages that were chosen, cut them to the budget, and say why they are there."""
+    started = time.perf_counter()
+    settings = search.settings
+    chosen = select(image, ranking, settings, search.exclude, with_misses=search.explain)
+    around = {row: _neighbours(image, row, settings) for row in chosen.rows}
+    wanted = set(chosen.rows) | {row for sides in around.values() for side in sides for row in side}
+    wanted |= {row for row, _ in chosen.misses}
+    messages = await _read(image, wanted, search.scope, store)
+    hits: list[Hit] = []
+    for row in chosen.rows:
+        if row not in messages:
+            continue  # removed since the image was read
+        before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
+        piece = image.best_piece(row, vector) if vector is not None else None
+        hits.append(
+            Hit(
+                messages[row],
+                score=float(ranking.scores[row]),
+                relevance=float(ranking.relevance[row]),
+                piece=piece or excerpt_of(messages[row].text, search.question),
+                before=before,
+                after=after,
+                why=ranking.why(row) if search.explain else None,
+            )
+        )
+    kept, cut = within_budget(hits, settings.max_tokens)
+    misses = [
+        *(Miss(hit.message.id, hit.score, hit.relevance, "the token budget is used up") for hit in cut),
+        *_misses(chosen, messages, ranking),
+    ]
+    search.timings["read_ms"] = _since(started)
+    return Recall(tuple(kept), ranking.searched, tuple(search.notes), tuple(misses), search.timings)
+
+
+def _misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:
+    return [
+        Miss(messages[row].id, float(ranking.scores[row]), float(ranking.relevance[row]), reason)
+        for row, reason in chosen.misses
+        if row in messages
+    ]
+
+
+def _neighbours(image: Image, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
+    before = _walk(image.previous, row, settings.before)
+    return before[::-1], _walk(image.next, row, settings.after)
+
+
+def _walk(links: NDArray[np.int32], row: int, steps: int) -> list[int]:
+    found: list[int] = []
+    for _ in range(steps):
+        row = int(links[row])
+        if row == NONE:
+            break
+        found.append(row)
+    return found
+
+
+async def _read(image: Image, rows: Collection[int], scope: Scope, store: Store) -> dict[int, Message]:
+    numbers: Sequence[int] = [int(image.numbers[row]) for row in rows]
+    row_of = dict(zip(numbers, rows, strict=True))
+    found: dict[int, Message] = {}
+    for first in range(0, len(numbers), 1000):
+        for message in await store.messages_by_number(numbers[first : first + 1000], scope=scope):
+            found[row_of[message.number or 0]] = message
+    return found

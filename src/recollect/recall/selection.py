@@ -1,0 +1,119 @@
+"""From a ranking to what is shown: which rows, which piece of a long message, and how much in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from recollect.recall.analyser import terms_of
+from recollect.recall.pieces import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from recollect.messages import Message
+    from recollect.recall.image import Image
+    from recollect.recall.question import Question
+    from recollect.recall.ranking import Ranking
+    from recollect.recall.results import Hit
+    from recollect.recall.settings import RecallSettings
+
+_SHORT = 1_200  # characters; a message up to this is shown whole
+_MISSES = 5
+_CHARACTERS_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 12  # who said it, and when
+
+
+@dataclass(slots=True)
+class Selection:
+    """The rows to show, best first, and those that just missed, with what kept each out."""
+
+    rows: list[int] = field(default_factory=list[int])
+    misses: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+
+def select(
+    image: Image,
+    ranking: Ranking,
+    settings: RecallSettings,
+    exclude: Collection[int],
+    *,
+    with_misses: bool = False,
+) -> Selection:
+    """Take the best rows that are not shown already and are relevant enough."""
+    chosen = Selection()
+    reasons: Counter[str] = Counter()
+    for row in ranking.order.tolist():
+        reason = _reason_against(image, ranking, row, settings, exclude)
+        if reason is None and len(chosen.rows) < settings.top_k:
+            chosen.rows.append(row)
+        elif not with_misses and reason is None:
+            break
+        elif with_misses:
+            said = reason or f"ranked below the first {settings.top_k}"
+            reasons[said] += 1
+            if reasons[said] <= _MISSES:
+                chosen.misses.append((row, said))
+            elif reason is None:
+                break
+    return chosen
+
+
+def _reason_against(
+    image: Image, ranking: Ranking, row: int, settings: RecallSettings, exclude: Collection[int]
+) -> str | None:
+    if int(image.numbers[row]) in exclude:
+        return "shown already"
+    if settings.threshold is not None and ranking.relevance[row] < settings.threshold:
+        return f"less relevant than {settings.threshold:g}"
+    return None
+
+
+def excerpt_of(text: str, question: Question) -> tuple[int, int] | None:
+    """Return the piece of a long text that has most of a question's words; a short text is shown whole."""
+    if len(text) <= _SHORT:
+        return None
+    wanted = set(question.terms)
+    spans = pieces(text)
+    return max(spans, key=lambda span: len(wanted.intersection(terms_of(text[slice(*span)]))))
+
+
+def within_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits that fit into a number of tokens, and those that do not.
+
+    The hits themselves come first, in order; what is left of the budget goes to their neighbours.
+    """
+    kept: list[Hit] = []
+    cut: list[Hit] = []
+    left = max_tokens
+    for hit in hits:
+        cost = _tokens(hit.text)
+        if cost > left:
+            cut.append(hit)
+            continue
+        left -= cost
+        kept.append(hit)
+    shown = {hit.message.id for hit in kept}
+    for place, hit in enumerate(kept):
+        before, left = _fitting(hit.before[::-1], left, shown)
+        after, left = _fitting(hit.after, left, shown)
+        kept[place] = replace(hit, before=before[::-1], after=after)
+    return kept, cut
+
+
+def _fitting(messages: tuple[Message, ...], left: int, shown: set[str]) -> tuple[tuple[Message, ...], int]:
+    """Return the neighbours that fit, nearest first; one that is shown already costs nothing."""
+    found: list[Message] = []
+    for message in messages:
+        cost = 0 if message.id in shown else _tokens(message.text)
+        if cost > left:
+            break
+        left -= cost
+        shown.add(message.id)
+        found.append(message)
+    return tuple(found), left
+
+
+def _tokens(text: str) -> int:
+    return _TOKENS_PER_MESSAGE + -(-len(text.encode()) // _CHARACTERS_PER_TOKEN)
