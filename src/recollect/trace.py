@@ -1,7 +1,8 @@
 """What happened in a run: which processor did what, how long it took, and what it changed.
 
 A trace holds no message text, only counts and short diffs of ids and lengths, so that it can be
-logged. With OpenTelemetry configured the same facts become spans.
+logged. What a processor says itself is quoted: the reason of a trip, the text of an error, its notes.
+With OpenTelemetry configured the same facts become spans.
 """
 
 import time
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from recollect.messages import Message
+from recollect.messages import Message, ToolCall, ToolResult
 
 Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "result", "commit"]
 """Which hook of a processor an entry is about."""
@@ -18,7 +19,11 @@ Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "resul
 
 @dataclass(slots=True)
 class TraceEntry:
-    """One processor in one phase of a run; the calls of a stream are added up in one entry."""
+    """One processor in one phase of a run; the calls of a stream are added up in one entry.
+
+    `messages_in` and `messages_out` count the prompt or the turn, `characters_in` and `characters_out` the
+    text of a stream. A trip is no error: only one of `tripwire` and `error` is set.
+    """
 
     processor_id: str
     phase: Phase
@@ -26,12 +31,19 @@ class TraceEntry:
     calls: int = 0
     messages_in: int = 0
     messages_out: int = 0
+    characters_in: int = 0
+    characters_added: int = 0
     changes: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     tripwire: str | None = None
     error: str | None = None
     details: dict[str, object] | None = None
     started_at_ns: int = field(default_factory=time.time_ns)
+
+    @property
+    def characters_out(self) -> int:
+        """How much text of a stream went on; what is held back has not."""
+        return self.characters_in + self.characters_added
 
 
 class Trace:
@@ -65,7 +77,8 @@ class Trace:
         try:
             yield entry
         except Exception as error:
-            entry.error = f"{type(error).__name__}: {error}"
+            if entry.tripwire is None:
+                entry.error = f"{type(error).__name__}: {error}"
             raise
         finally:
             entry.milliseconds += (time.perf_counter() - started) * 1000
@@ -87,3 +100,16 @@ def describe_changes(before: Iterable[Message], after: Iterable[Message]) -> lis
         if key in old and old[key] is not message and old[key] != message
     ]
     return removed + edited + added
+
+
+def describe_tool_changes(before: ToolCall | ToolResult, after: Iterable[ToolCall | ToolResult]) -> list[str]:
+    """Say what a processor made of a tool's call or result: it may be edited, dropped or joined by others."""
+    name = _tool_name(before)
+    others = {_tool_name(part): part for part in after}
+    same = others.pop(name, None)
+    changed = [] if same == before else [f"- {name}" if same is None else f"~ {name}"]
+    return changed + [f"+ {other}" for other in others]
+
+
+def _tool_name(part: ToolCall | ToolResult) -> str:
+    return f"call {part.id}" if isinstance(part, ToolCall) else f"result {part.call_id}"

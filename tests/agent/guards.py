@@ -23,7 +23,7 @@ class PatternGuard(SpanGuard):
 
     pattern: ClassVar[re.Pattern[str]]
     opening: ClassVar[re.Pattern[str]]
-    replacement: ClassVar[str] = "[REDACTED]"
+    replacement = "[REDACTED]"
 
     def __init__(self, *, limit: int | None = None, name: str | None = None) -> None:
         """Take how much may be held back, and an id."""

@@ -1,7 +1,7 @@
 """The three ways in which document A puts a memory into an agent, and what is wrong use of them."""
 
 import pytest
-from tests.agent.guards import Bystander, KeywordBlocker, SsnGuard
+from tests.agent.guards import Bystander, KeywordBlocker, Moderation, SsnGuard
 from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
 from tests.agent.traps import BehindMemoryTrap
 
@@ -109,7 +109,13 @@ def test_memory_goes_behind_the_guards_when_it_is_given_beside_the_lists() -> No
     behind, guard = BehindMemoryTrap(), KeywordBlocker()
     assert _ids([guard, behind], "input", memory) == ["keyword-blocker", "message-history", behind.id]
     assert _ids([guard], "input", memory) == ["keyword-blocker", "message-history"]
-    assert _ids([behind, guard], "output", memory) == [behind.id, "keyword-blocker", "message-persistence"]
+    answers = SsnGuard(name="answers")
+    answers.after_memory = True
+    assert _ids([answers, Moderation()], "output", memory) == [
+        "answers",
+        "moderation",
+        "message-persistence",
+    ]
 
 
 def test_memory_stays_in_its_place_when_it_is_in_the_list_already() -> None:
@@ -142,7 +148,7 @@ async def test_model_is_shown_no_history_when_history_is_off(
     ("items", "problem"),
     [
         ([SsnGuard(name="a"), SsnGuard(name="a")], "two processors have the id 'a'; give one of them"),
-        ([Bystander, SsnGuard()], "item 0 is a type; use a Processor"),
+        ([Bystander, SsnGuard()], "item 0 is the class Bystander; use a Processor"),
         ([SsnGuard(), "memory"], "item 1 is a str; use a Processor, or a provider such as a Memory"),
         ([None], "item 0 is a NoneType"),
     ],

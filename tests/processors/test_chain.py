@@ -81,6 +81,15 @@ class BadStream(Returns):
         return self._value
 
 
+class BadFinish(Returns):
+    """Does so at the end of the stream."""
+
+    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
+        """Return it."""
+        del ctx
+        return self._value
+
+
 class BadResult(Returns):
     """Does so for the turn."""
 
@@ -93,11 +102,15 @@ class BadResult(Returns):
 WRONG = [
     (BadInput(None), "returns.process_input must return a list of Message values"),
     (BadInput(["text"]), "returns.process_input must return a list of Message values"),
-    (BadCall(None), "returns must return a ToolCall, not NoneType"),
-    (BadToolResult("x"), "returns must return a ToolResult, not str"),
-    (BadStream(None), "returns"),
-    (BadStream(TextDelta("x")), "returns"),
-    (BadStream(["text"]), "returns"),
+    (BadCall(None), "returns.process_tool_call must return a ToolCall, not NoneType"),
+    (BadCall(ToolCall("other", "lookup")), "returns.process_tool_call must keep the id of the call"),
+    (BadToolResult("x"), "returns.process_tool_result must return a ToolResult, not str"),
+    (BadToolResult(ToolResult("other", "lookup")), "returns.process_tool_result must keep the id"),
+    (BadStream(None), "returns.process_output_stream must return a list of TextDelta"),
+    (BadStream(TextDelta("x")), "returns.process_output_stream must return a list of TextDelta"),
+    (BadStream(["text"]), "returns.process_output_stream must return a list of TextDelta"),
+    (BadFinish(None), "returns.finish_output_stream must return a list of TextDelta"),
+    (BadFinish(["text"]), "returns.finish_output_stream must return a list of TextDelta"),
     (BadResult(()), "returns.process_output_result must return a list of Message values"),
 ]
 
@@ -112,8 +125,10 @@ async def test_hook_that_returns_the_wrong_thing_is_named(
         agent = Agent(
             model_of(["Hm.", CALL], "pong", mode=mode),
             tools=[lookup],
-            input_processors=[processor, memory],
-            output_processors=[processor, memory],
+            input_processors=[processor, memory] if isinstance(processor, BadInput | BadToolResult) else [],
+            output_processors=[memory]
+            if isinstance(processor, BadInput | BadToolResult)
+            else [processor, memory],
         )
         with pytest.raises(RecollectError, match=problem):
             await answer(agent, mode, "hi")

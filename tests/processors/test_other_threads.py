@@ -1,6 +1,8 @@
 """What a user said in other threads, old memory processors, and the fence around what memory says."""
 
 import warnings
+from collections.abc import Callable
+from typing import TypeAlias
 
 import pytest
 from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
@@ -91,7 +93,7 @@ def test_fence_cannot_be_left_from_within(mark: str) -> None:
 
 
 class KeepLast:
-    """An old memory processor: shows only the last remembered message, and notes what it was given."""
+    """An old memory processor: shows only the last two messages, and notes what it was given."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -105,9 +107,9 @@ class KeepLast:
         memory_system_message: str,
         new_messages: list[Message],
     ) -> list[Message]:
-        """Take the last."""
+        """Take the last two."""
         self.seen.append((len(messages), system_message, memory_system_message, len(new_messages)))
-        return messages[-1:]
+        return messages[-2:]
 
 
 class NoList:
@@ -134,8 +136,47 @@ async def test_old_processors_still_work_with_a_warning(store: Store, mode: Mode
     model = model_of("ok", mode=mode)
     await answer(Agent(model, memory=memory, instructions="be kind"), mode, "hi", **ADA)
     assert texts(model.shown[0]) == [("user", "m3"), ("user", "hi")]
-    assert keep.seen == [(4, "be kind", "", 1)]
+    assert keep.seen == [(5, "be kind", "", 1)]
     assert len(await memory.get_messages(**ADA)) == 6
+
+
+class Returns:
+    """An old memory processor that gives back what a function makes of the remembered and the new."""
+
+    def __init__(self, make: Callable[[list[Message], list[Message]], list[Message]]) -> None:
+        """Take the function."""
+        self._make = make
+
+    def process(self, messages: list[Message], *, new_messages: list[Message], **_: object) -> list[Message]:
+        """Return what it makes."""
+        return self._make(messages, new_messages)
+
+
+Make: TypeAlias = Callable[[list[Message], list[Message]], list[Message]]
+
+ANSWERS: dict[str, tuple[Make, list[str]]] = {
+    "all": (lambda messages, _: messages, ["old", "hi"]),
+    "all and the new": (lambda messages, new: messages + new, ["old", "hi"]),
+    "the remembered": (lambda messages, new: [m for m in messages if m not in new], ["old", "hi"]),
+    "nothing": (lambda _, __: [], ["hi"]),
+    "a summary": (lambda messages, _: [Message("system", "in short"), *messages[1:]], ["in short", "hi"]),
+    "other words": (lambda messages, _: [m.replace(content=m.text.upper()) for m in messages], ["OLD", "HI"]),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_prompt_is_shown_once_whatever_an_old_processor_returns(name: str) -> None:
+    """It is given the remembered messages and the new ones, and may return the new ones or not."""
+    make, shown = ANSWERS[name]
+    with pytest.warns(DeprecationWarning, match="agent's lists"):
+        memory = Memory(processors=[Returns(make), Returns(lambda messages, _: messages)])
+    async with memory:
+        await memory.add_message("user", "old")
+        model = model_of("ok")
+        await Agent(model, memory=memory).generate("hi")
+        stored = await memory.get_messages()
+    assert [message.text for message in model.shown[0]] == shown
+    assert [message.text for message in stored] == ["old", "hi", "ok"]
 
 
 async def test_old_processor_that_returns_no_list_is_an_error(store: Store) -> None:

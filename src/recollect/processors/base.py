@@ -202,8 +202,8 @@ class Processor:
     """
 
     id: str = ""
-    edits: ClassVar[Literal["turn", "view"]] = "turn"
-    after_memory: ClassVar[bool] = False
+    edits: Literal["turn", "view"] = "turn"
+    after_memory: bool = False
     blocks_only: ClassVar[bool] = False
     observes: ClassVar[bool] = False
 
@@ -231,9 +231,22 @@ class Processor:
         """Change or block the turn: the prompt, tool calls and results, and the answer."""
         return messages
 
+    @property
+    def needs_whole_text(self) -> bool:
+        """Whether it can only judge the finished answer, so that all text must wait for it."""
+        judges = self.overrides("process_output_result") and not self.overrides("process_output_stream")
+        return judges and not self.observes
+
     def overrides(self, hook: str) -> bool:
-        """Whether this processor does something in a hook."""
-        return getattr(type(self), hook) is not getattr(Processor, hook)
+        """Whether this processor does something in a hook, by its class or by what was set on it."""
+        return is_changed(self, hook, Processor)
+
+
+def is_changed(processor: "Processor", method: str, base: "type[Processor]") -> bool:
+    """Whether a method is another than the one that a base has."""
+    found = getattr(processor, method)
+    is_inherited = getattr(found, "__func__", None) is getattr(base, method)
+    return not is_inherited or found.__self__ is not processor
 
 
 @runtime_checkable

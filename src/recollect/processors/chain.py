@@ -4,28 +4,74 @@ Whatever a processor raises stops the run: a `TripWire` as a trip, anything else
 closed. Memory deals with its own failures. The stream and the result are run by `output`.
 """
 
-from collections.abc import Awaitable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, TypeAlias, TypeVar, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunContext, RunState, TripWire
 from recollect.processors.expand import id_of
-from recollect.trace import Phase, TraceEntry, describe_changes
+from recollect.trace import describe_changes, describe_tool_changes
 
-T = TypeVar("T")
+T = TypeVar("T", ToolCall, ToolResult)
+
+Hook: TypeAlias = Callable[..., Awaitable[Any]]
+"""A hook of a processor; what it gives back is not to be trusted before it was checked."""
 
 
-async def run_hook(run: RunState, processor: Processor, phase: Phase, call: Awaitable[T]) -> T:
-    """Await a hook's answer; time it, and note a trip under the processor's name."""
-    name = id_of(processor)
-    with run.trace.timed(name, phase) as entry:
+def hook_of(processor: Processor, name: str) -> Hook:
+    """Return a hook that can be awaited; one that is not async says so when it is called."""
+    hook = getattr(processor, name)
+    if iscoroutinefunction(hook):
+        return hook
+
+    async def awaited(*values: object) -> object:
+        answer = hook(*values)
+        if not isawaitable(answer):
+            raise RecollectError(f"{id_of(processor)}.{name} is not async; write `async def {name}`")
+        return await answer
+
+    return awaited
+
+
+async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: object) -> object:
+    """Call a hook; time it, and note a trip under the processor's name."""
+    with ctx.trace.timed(ctx.processor_id, ctx.phase) as entry:
         try:
-            return await call
+            return await hook_of(processor, name)(*values, ctx)
         except TripWire as trip:
-            trip.processor_id = trip.processor_id or name
+            trip.processor_id = trip.processor_id or ctx.processor_id
             entry.tripwire = trip.reason
             raise
+
+
+async def run_on_messages(
+    processor: Processor, ctx: RunContext, name: str, messages: list[Message]
+) -> list[Message]:
+    """Call a hook that takes and returns messages, and note what it did to them."""
+    entry = ctx.trace.entry(ctx.processor_id, ctx.phase)
+    entry.messages_in = len(messages)
+    after = checked_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
+    entry.messages_out = len(after)
+    entry.changes = describe_changes(messages, after)
+    return after
+
+
+async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T) -> T:
+    """Call a hook that takes and returns a tool's call or result, and note if it is another one now."""
+    after = await run_hook(processor, ctx, name, part)
+    kind = type(part)
+    if not isinstance(after, kind):
+        raise RecollectError(
+            f"{id_of(processor)}.{name} must return a {kind.__name__}, not {type(after).__name__}"
+        )
+    if _call_id(after) != _call_id(part):
+        raise RecollectError(
+            f"{id_of(processor)}.{name} must keep the id of the call, which ties the result to it"
+        )
+    ctx.trace.entry(ctx.processor_id, ctx.phase).changes += describe_tool_changes(part, [after])
+    return after
 
 
 async def run_input(
@@ -37,9 +83,7 @@ async def run_input(
         if not processor.overrides("process_input"):
             continue
         ctx = RunContext(run, id_of(processor), "input")
-        after = await run_hook(run, processor, "input", processor.process_input(list(view), ctx))
-        checked_messages(after, processor, "process_input")
-        record_messages(run.trace.entry(ctx.processor_id, "input"), view, after)
+        after = await run_on_messages(processor, ctx, "process_input", view)
         if processor.edits == "turn":
             kept = _carried_over(kept, view, after)
         view = after
@@ -51,8 +95,7 @@ async def run_tool_call(processors: Sequence[Processor], call: ToolCall, run: Ru
     for processor in processors:
         if processor.overrides("process_tool_call"):
             ctx = RunContext(run, id_of(processor), "tool_call")
-            hook = processor.process_tool_call(call, ctx)
-            call = _checked(await run_hook(run, processor, "tool_call", hook), ToolCall, processor)
+            call = await run_on_tool(processor, ctx, "process_tool_call", call)
     return call
 
 
@@ -61,8 +104,7 @@ async def run_tool_result(processors: Sequence[Processor], result: ToolResult, r
     for processor in processors:
         if processor.overrides("process_tool_result"):
             ctx = RunContext(run, id_of(processor), "tool_result")
-            hook = processor.process_tool_result(result, ctx)
-            result = _checked(await run_hook(run, processor, "tool_result", hook), ToolResult, processor)
+            result = await run_on_tool(processor, ctx, "process_tool_result", result)
     return result
 
 
@@ -75,28 +117,31 @@ def checked_messages(value: object, processor: Processor, hook: str) -> list[Mes
     raise RecollectError(f"{id_of(processor)}.{hook} must return a list of Message values")
 
 
-def record_messages(entry: TraceEntry, before: Sequence[Message], after: Sequence[Message]) -> None:
-    """Note in the trace what a hook did to a list of messages."""
-    entry.messages_in, entry.messages_out = len(before), len(after)
-    entry.changes = describe_changes(before, after)
-
-
 def _carried_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:
-    """Do to the kept messages what a processor did to the view, which may show fewer or other versions."""
+    """Do to the kept messages what a processor did to the view, which may show fewer or other versions.
+
+    They stand in the order in which they are shown. What the view did not show stays behind what it was
+    behind.
+    """
     seen = {message.id: message for message in before}
-    now = {message.id: message for message in after}
+    own = {message.id: message for message in kept}
     result: list[Message] = []
-    for message in kept:
+    for message in after:
         if message.id not in seen:
             result.append(message)
-        elif message.id in now:
-            edited = now[message.id]
-            result.append(message if edited == seen[message.id] else edited)
-    added = [message for message in after if message.id not in seen and message.origin == "input"]
-    return [message for message in result if message.origin == "input"] + added
+        elif message.id in own:
+            result.append(own[message.id] if message == seen[message.id] else message)
+    shown = seen.keys() | {message.id for message in after}
+    for place, message in enumerate(kept):
+        if message.id not in shown:
+            result.insert(_place_behind(kept[:place], result), message)
+    return [message for message in result if message.origin == "input"]
 
 
-def _checked(value: object, kind: type[T], processor: Processor) -> T:
-    if not isinstance(value, kind):
-        raise RecollectError(f"{id_of(processor)} must return a {kind.__name__}, not {type(value).__name__}")
-    return value
+def _place_behind(earlier: list[Message], messages: list[Message]) -> int:
+    places = {message.id: place for place, message in enumerate(messages, 1)}
+    return next((places[message.id] for message in reversed(earlier) if message.id in places), 0)
+
+
+def _call_id(part: ToolCall | ToolResult) -> str:
+    return part.id if isinstance(part, ToolCall) else part.call_id

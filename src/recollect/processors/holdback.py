@@ -6,8 +6,11 @@ that is still open at the limit is replaced, and swallowed to its end, never let
 """
 
 import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+REDACTED = "[REDACTED]"
+"""What stands in the place of a match where nothing else is said."""
 
 _CONTEXT = 64  # how much of what was let out a match may look back at
 _REMEMBERED = 4096  # how much of either end of a swallowed match is remembered
@@ -19,11 +22,11 @@ class Span:
 
     start: int
     end: int
-    replacement: str = "[REDACTED]"
+    replacement: str = REDACTED
 
 
 def apply_spans(text: str, spans: list[Span]) -> str:
-    """Write the replacements into a text; spans are in order and do not overlap."""
+    """Write the replacements into a text; spans are `ordered`."""
     pieces: list[str] = []
     place = 0
     for span in spans:
@@ -32,16 +35,73 @@ def apply_spans(text: str, spans: list[Span]) -> str:
     return "".join((*pieces, text[place:]))
 
 
+def ordered(spans: Iterable[Span], text: str) -> list[Span]:
+    """Put what was found in a text in order, overlapping spans as one with the longest one's replacement.
+
+    What a replacement already holds is not found again, so that cleaning twice is cleaning once.
+    """
+    result: list[Span] = []
+    for span in sorted(spans):
+        if _is_replaced(span, text):
+            continue
+        if result and span.start < result[-1].end:
+            result[-1] = _united(result[-1], span)
+        else:
+            result.append(span)
+    return result
+
+
+def _is_replaced(span: Span, text: str) -> bool:
+    """Whether a span lies within its own replacement, which was written there before."""
+    size = len(span.replacement)
+    place = text.find(span.replacement, max(span.end - size, 0), span.start + size)
+    return size > 0 and place >= 0
+
+
+def _united(left: Span, right: Span) -> Span:
+    longest = max(left, right, key=lambda span: span.end - span.start)
+    return Span(left.start, max(left.end, right.end), longest.replacement)
+
+
+class WholeText:
+    """Keeps a stream of text back to its end, for a guard that does not say where a match may begin."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        """Take what cleans a whole text."""
+        self._clean = clean
+        self._held: list[str] = []
+
+    def feed(self, text: str) -> str:
+        """Take a chunk; nothing can be let out."""
+        self._held.append(text)
+        return ""
+
+    def finish(self) -> str:
+        """Return the cleaned text once no more comes."""
+        text = "".join(self._held)
+        self._held.clear()
+        return self._clean(text)
+
+
 class HoldBack:
     """Cleans a stream of text chunk by chunk with the result that the whole text would have had."""
 
     def __init__(
-        self, find: Callable[[str], list[Span]], open_from: Callable[[str], int], *, limit: int
+        self,
+        find: Callable[[str], list[Span]],
+        open_from: Callable[[str], int],
+        *,
+        limit: int,
+        replacement: Callable[[str], str] = lambda _: REDACTED,
     ) -> None:
-        """Take what finds finished matches, what finds the start of an unfinished one, and the limit."""
+        """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
+
+        `replacement` says what to write for an open match that is longer than the limit.
+        """
         self._find = find
         self._open_from = open_from
         self._limit = limit
+        self._replacement = replacement
         self._context = ""
         self._held = ""
         self._swallowed = ""
@@ -55,8 +115,9 @@ class HoldBack:
         if len(self._held) <= self._limit:
             return out
         # The open match is longer than may be held back: it goes, and so does the rest of it.
+        replacement = self._given_up()
         self._swallowed, self._held = self._held, ""
-        return out + Span(0, 0).replacement
+        return out + replacement
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
@@ -74,6 +135,11 @@ class HoldBack:
                 boundary = span.start
         return boundary
 
+    def _given_up(self) -> str:
+        """Return what the guard itself would write: as far as it goes, the match may be found already."""
+        begun = [span.replacement for span in self._spans(self._held) if span.start == 0]
+        return begun[0] if begun else self._replacement(self._context + self._held)
+
     def _release(self, boundary: int) -> str:
         text, self._held = self._held[:boundary], self._held[boundary:]
         out = apply_spans(text, self._spans(text)) if text else ""
@@ -83,7 +149,8 @@ class HoldBack:
     def _spans(self, text: str) -> list[Span]:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""
         before = len(self._context)
-        found = self._find(self._context + text)
+        whole = self._context + text
+        found = ordered(self._find(whole), whole)
         return [
             Span(max(span.start - before, 0), span.end - before, span.replacement)
             for span in found
@@ -106,5 +173,5 @@ class HoldBack:
     def _goes_on(self, text: str) -> bool:
         whole = self._swallowed + text
         return self._open_from(whole) == 0 or any(
-            span.start == 0 and span.end == len(whole) for span in self._find(whole)
+            span.start == 0 and span.end == len(whole) for span in ordered(self._find(whole), whole)
         )

@@ -11,111 +11,18 @@ Text that was let out by the last one is released and never edited again.
 from collections.abc import Sequence
 from operator import itemgetter
 from time import perf_counter
-from typing import cast
+from typing import TypeAlias, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
-from recollect.processors.chain import checked_messages, record_messages, run_hook
+from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta
+from recollect.processors.chain import run_on_messages
 from recollect.processors.expand import id_of
+from recollect.processors.stage import Stage, StreamHook
 from recollect.processors.turn import TurnBuilder, assistant_id
 from recollect.trace import TraceEntry
 
-
-class Stage:
-    """One processor's place on the output side of one run."""
-
-    __slots__ = (
-        "_finishes",
-        "_run",
-        "ctx",
-        "entry",
-        "has_result",
-        "holds",
-        "hook",
-        "passed",
-        "processor",
-        "step",
-    )
-
-    def __init__(self, processor: Processor, run: RunState) -> None:
-        """Find out once what the processor does; the rest is done for every chunk."""
-        self.processor = processor
-        self.has_result = processor.overrides("process_output_result")
-        self.passed = TurnBuilder(run.run_id)
-        self._run = run
-        streams = processor.overrides("process_output_stream")
-        self.hook = processor.process_output_stream if streams else None
-        self._finishes = processor.overrides("finish_output_stream")
-        waits = getattr(processor, "needs_whole_text", not streams)
-        self.holds = self.has_result and bool(waits) and not processor.observes
-        self.step = 0
-        self.ctx = RunContext(run, id_of(processor), "stream")
-        self.entry: TraceEntry | None = None
-
-    async def accept(self, step: int, parts: list[StreamPart]) -> list[StreamPart]:
-        """Take parts in and return what goes on to the next processor."""
-        self.step = step
-        if self.hook is not None:
-            parts = await self._through_hook(parts)
-        if self.has_result:
-            self.passed.add(step, parts)
-        return [] if self.holds else parts
-
-    async def flush(self) -> list[StreamPart]:
-        """Return what the stream hook still held back; a holding stage keeps it."""
-        if not self._finishes:
-            return []
-        rest = await self._finish()
-        if self.has_result:
-            self.passed.add(self.step, rest)
-        return [] if self.holds else rest
-
-    def first_entry(self) -> TraceEntry:
-        """Make the trace's entry of the stream hook when it first acts."""
-        self.entry = self._run.trace.entry(self.ctx.processor_id, "stream")
-        return self.entry
-
-    def note(self, started: float, error: BaseException | None = None) -> None:
-        """Write a call of the stream hook into the trace."""
-        entry = self.entry or self.first_entry()
-        entry.calls += 1
-        entry.milliseconds += (perf_counter() - started) * 1000
-        if isinstance(error, TripWire):
-            error.processor_id = error.processor_id or self.ctx.processor_id
-            entry.tripwire = error.reason
-        elif isinstance(error, Exception):
-            entry.error = f"{type(error).__name__}: {error}"
-
-    async def _through_hook(self, parts: list[StreamPart]) -> list[StreamPart]:
-        started = perf_counter()
-        try:
-            out = await self._one_by_one(parts)
-        except BaseException as error:
-            self.note(started, error)
-            raise
-        self.note(started)
-        return out
-
-    async def _one_by_one(self, parts: list[StreamPart]) -> list[StreamPart]:
-        out: list[StreamPart] = []
-        for part in parts:
-            if self._finishes and not isinstance(part, TextDelta):
-                out += await self._finish()
-            out += self.checked(await self.processor.process_output_stream(part, self.ctx))
-        return out
-
-    def checked(self, parts: object) -> list[StreamPart]:
-        """Refuse what a stream hook may not return."""
-        if isinstance(parts, list) and all(
-            isinstance(part, TextDelta | ToolCall | ToolResult) for part in cast("list[object]", parts)
-        ):
-            return cast("list[StreamPart]", parts)
-        raise RecollectError(f"{self.ctx.processor_id}.process_output_stream must return a list of parts")
-
-    async def _finish(self) -> list[StreamPart]:
-        hook = self.processor.finish_output_stream(self.ctx)
-        return await run_hook(self._run, self.processor, "stream", hook)
+_Stop: TypeAlias = tuple[StreamHook, RunContext, TraceEntry, int]  # what a piece of text meets, and where
 
 
 class OutputChain:
@@ -127,6 +34,10 @@ class OutputChain:
         self._stages = [Stage(processor, run) for processor in processors]
         self._released = TurnBuilder(run.run_id)
         self._speaking_step: int | None = None
+        self._even_step: int | None = None
+        self._short_way: list[_Stop] = []
+        self._short_way_builders: list[TurnBuilder] = []
+        self._short_way_ends = False
         self.released_characters = 0
 
     @property
@@ -136,30 +47,62 @@ class OutputChain:
 
     async def push(self, step: int, part: StreamPart) -> list[StreamPart]:
         """Send a part through all stages and return what is released."""
-        parts = [part]
+        if step != self._even_step or type(part) is not TextDelta:
+            released = await self._send(step, [part], 0)
+            if step != self._even_step:
+                self._look_for_the_short_way(step)
+            return released
+        # Text, which nearly every part is, takes a way without detours for as long as nobody changes it.
+        text = part.text
+        size = len(text)
         started = perf_counter()
-        for stage in self._stages:
-            # A lone piece of text, which nearly every part is, takes a path without detours.
-            if stage.step != step or len(parts) != 1 or type(part := parts[0]) is not TextDelta:
-                return await self._send(step, parts, self._stages.index(stage))
-            if (hook := stage.hook) is not None:
-                try:
-                    parts = await hook(part, stage.ctx)
-                    if type(parts) is not list or len(parts) != 1 or parts[0] is not part:
-                        parts = stage.checked(parts)
-                except BaseException as error:
-                    stage.note(started, error)
-                    raise
-                now = perf_counter()
-                entry = stage.entry or stage.first_entry()
-                entry.calls += 1
-                entry.milliseconds += (now - started) * 1000
-                started = now
+        for hook, ctx, entry, place in self._short_way:
+            try:
+                parts = await hook(part, ctx)
+            except BaseException as error:
+                self._stages[place].failed(part, error, started)
+                raise
+            now = perf_counter()
+            entry.milliseconds += (now - started) * 1000
+            entry.calls += 1
+            entry.characters_in += size
+            started = now
+            if type(parts) is not list or len(parts) != 1 or parts[0] is not part:
+                return await self._changed(step, part, parts, place)
+        for builder in self._short_way_builders:
+            builder.add_text(step, text)
+        if self._short_way_ends:
+            return []
+        if step != self._speaking_step:
+            return self._release(step, [part])
+        self._released.add_text(step, text)
+        self.released_characters += size
+        return [part]
+
+    def _look_for_the_short_way(self, step: int) -> None:
+        """Find out what text of a step meets, once all have begun with the step: no detour is needed then.
+
+        It ends at the first stage that holds everything back.
+        """
+        holding = next((place for place, stage in enumerate(self._stages) if stage.holds), None)
+        stages = self._stages if holding is None else self._stages[: holding + 1]
+        self._short_way = [
+            (stage.hook, stage.ctx, stage.entry, place)
+            for place, stage in enumerate(stages)
+            if stage.hook is not None and stage.entry is not None
+        ]
+        self._short_way_builders = [stage.passed for stage in stages if stage.has_result]
+        self._short_way_ends = holding is not None
+        is_even = all(stage.step == step and (stage.entry or not stage.hook) for stage in stages)
+        self._even_step = step if is_even else None
+
+    async def _changed(self, step: int, part: TextDelta, answer: object, place: int) -> list[StreamPart]:
+        """Go on by the long way with what a stage made of a piece of text."""
+        for stage in self._stages[:place]:
             if stage.has_result:
-                stage.passed.add(step, parts)
-                if stage.holds:
-                    return []
-        return self._release(step, parts)
+                stage.passed.add(step, [part])
+        parts = self._stages[place].take_answer(part, answer)
+        return await self._send(step, parts, place + 1)
 
     async def close(self, prompt: list[Message]) -> tuple[list[StreamPart], list[Message]]:
         """End the stream, run the result hooks, and return what is released last and the finished turn."""
@@ -207,16 +150,10 @@ class OutputChain:
     async def _result(self, stage: Stage, turn: list[Message]) -> list[Message]:
         before = _with_messages(turn, stage.passed.messages())
         ctx = RunContext(self._run, id_of(stage.processor), "result")
-        hook = stage.processor.process_output_result(list(before), ctx)
-        after = checked_messages(
-            await run_hook(self._run, stage.processor, "result", hook),
-            stage.processor,
-            "process_output_result",
-        )
-        record_messages(self._run.trace.entry(ctx.processor_id, "result"), before, after)
+        after = await run_on_messages(stage.processor, ctx, "process_output_result", before)
         if stage.holds:
-            after = _with_known_ids(before, after, self._run.run_id)
-        _check_result(stage, before, after)
+            return _without_orphans(_with_known_ids(before, after, self._run.run_id))
+        _check_result(stage.processor, before, after)
         return after
 
 
@@ -229,8 +166,7 @@ def _on_a_new_line(parts: list[StreamPart]) -> list[StreamPart]:
 def _with_messages(turn: list[Message], spoken: list[Message]) -> list[Message]:
     """Put the model's and the tools' messages, as they stand here, into a turn.
 
-    Text is what has passed this place. Tool parts and metadata are the turn's, which earlier processors
-    may have cleaned.
+    Text and tool parts are what has passed this place. The rest, such as metadata, is the turn's.
     """
     known = {message.id: message for message in turn}
     prompt = [message for message in turn if message.origin != "response"]
@@ -240,9 +176,24 @@ def _with_messages(turn: list[Message], spoken: list[Message]) -> list[Message]:
 def _merged(message: Message, earlier: Message | None) -> Message:
     if earlier is None:
         return message
-    text = [TextPart(message.text)] if message.text else []
-    tools = [part for part in earlier.parts if not isinstance(part, TextPart)]
-    return earlier.replace(content=[*text, *tools])
+    text = [part for part in message.parts if isinstance(part, TextPart)]
+    tools = [part for part in message.parts if not isinstance(part, TextPart)]
+    others = [part for part in earlier.parts if _stream_part(part) is None]
+    return earlier.replace(content=[*text, *others, *tools])
+
+
+def _without_orphans(turn: list[Message]) -> list[Message]:
+    """Drop the results of calls that are no longer there: no model takes one without the other."""
+    calls = {call.id for message in turn for call in message.tool_calls}
+    kept: list[Message] = []
+    for message in turn:
+        if message.origin != "response" or all(result.call_id in calls for result in message.tool_results):
+            kept.append(message)
+            continue
+        rest = [part for part in message.parts if not isinstance(part, ToolResult) or part.call_id in calls]
+        if rest:
+            kept.append(message.replace(content=rest))
+    return kept
 
 
 def _with_known_ids(before: list[Message], after: list[Message], run_id: str) -> list[Message]:
@@ -265,17 +216,23 @@ def _step_of(message: Message, run_id: str) -> int:
     return int(message.id.removeprefix(f"{run_id}:").partition(".")[0])
 
 
-def _check_result(stage: Stage, before: list[Message], after: list[Message]) -> None:
-    """Refuse what a result hook cannot do: edit text that its own stream hook had let out."""
-    if stage.holds:
+def _check_result(processor: Processor, before: list[Message], after: list[Message]) -> None:
+    """Refuse what a result hook cannot do where nothing waits for it: edit what has been let out."""
+    said = {message.id: _shown(message) for message in before if message.origin == "response"}
+    kept = {message.id: _shown(message) for message in after if message.origin == "response"}
+    if said == kept:
         return
-    said = {message.id: message.text for message in before if message.origin == "response"}
-    kept = {message.id: message.text for message in after if message.origin == "response"}
-    if said != kept:
-        raise RecollectError(
-            f"{id_of(stage.processor)} changed text in process_output_result that it had let out before; "
-            "drop the stream hook, and text waits for the result"
-        )
+    texts, kept_texts = ({name: text for name, (text, _) in both.items()} for both in (said, kept))
+    what = "text" if texts != kept_texts else "tool calls or results"
+    way_out = "take `observes` away" if processor.observes else "change it there, or drop the stream hook"
+    raise RecollectError(
+        f"{id_of(processor)} changed {what} in process_output_result that process_output_stream had let out "
+        f"before; {way_out}, and text waits for the result"
+    )
+
+
+def _shown(message: Message) -> tuple[str, list[Part]]:
+    return message.text, [*message.tool_calls, *message.tool_results]
 
 
 def _parts_of(turn: list[Message], run_id: str) -> list[tuple[int, list[StreamPart]]]:

@@ -5,33 +5,65 @@ works on the prompt, on tool calls and results, on the finished turn and on the 
 keeps back what could still become a match.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
-from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
-from recollect.processors.holdback import HoldBack, Span, apply_spans
+from recollect.errors import RecollectError
+from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
+from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, is_changed
+from recollect.processors.expand import id_of
+from recollect.processors.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
+
+P = TypeVar("P", bound=ToolCall | ToolResult)
 
 DEFAULT_HOLDBACK = 512
 """How many characters a stream may be held back for an unfinished match."""
 
 
 class SpanGuard(Processor):
-    """Finds spans in text and writes something else in their place; `find` may abort instead."""
+    """Finds spans in text and writes something else in their place; `find` may abort instead.
+
+    It looks at texts, reasoning, names and addresses of files, and at all texts in the arguments and the
+    results of tools; not into files, and not at metadata.
+    """
 
     holdback_limit: int = DEFAULT_HOLDBACK
+    replacement: str = REDACTED
+    """What is written in place of a match that is longer than the limit, and so was never found."""
 
     def find(self, text: str, ctx: RunContext) -> list[Span]:
-        """Return what to replace, in order and without overlaps.
+        """Return what to replace; spans that overlap are replaced as one.
 
         On a stream the text begins at most 64 characters before what was let out last, so a match must not
         depend on what stands further back.
         """
         raise NotImplementedError
 
-    def open_from(self, text: str) -> int:
-        """Return where a match that is not finished may begin; the length of the text if nowhere."""
-        return len(text)
+    def checked_find(self, text: str, ctx: RunContext) -> list[Span]:
+        """Return what `find` does, if it is a list of spans of the text."""
+        found = self.find(text, ctx)
+        if not _are_spans(found, text):
+            raise RecollectError(
+                f"{id_of(self)}.find must return a list of Span values, with places in the text it was given"
+            )
+        return found
+
+    def open_from(self, text: str) -> int:  # noqa: ARG002 - a guard of its own looks at the text
+        """Return where a match that is not finished may begin; the length of the text if nowhere.
+
+        A guard that leaves this out lets no text of a message out before its end.
+        """
+        return 0
+
+    @property
+    def holds_whole_text(self) -> bool:
+        """Whether text must wait for the end of its message, since a match may begin anywhere."""
+        return not is_changed(self, "open_from", SpanGuard)
+
+    def replacement_of_open(self, text: str) -> str:  # noqa: ARG002 - some look at the text
+        """Return what to write for the open match at the end of a text, which is longer than the limit."""
+        return self.replacement
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at what the caller said, not at what memory brought in."""
@@ -39,63 +71,98 @@ class SpanGuard(Processor):
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments."""
-        return replace(call, arguments=self._cleaned_json(call.arguments, ctx))
+        return self._cleaned_tool(call, ctx)
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at the texts in the result."""
-        return replace(result, content=self._cleaned_json(result.content, ctx))
+        return self._cleaned_tool(result, ctx)
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Let out the text that can no longer become part of a match."""
+        """Let out the text that can no longer become part of a match, and clean what is not text."""
+        ctx.state["streamed"] = True
         if not isinstance(part, TextDelta):
-            return [part]
-        return _delta(self._holdback(ctx).feed(part.text))
+            return [self._cleaned_tool(part, ctx)]
+        text = self._holdback(ctx).feed(part.text)
+        return [part] if text == part.text else _delta(text)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
         return _delta(self._holdback(ctx).finish())
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Look at every message of the turn; the answer was cleaned as it streamed."""
-        return [self._cleaned(message, ctx) for message in messages]
+        """Look at every message of the turn, but not again at what was cleaned as it streamed."""
+        streamed = (TextPart, ToolCall, ToolResult) if "streamed" in ctx.state else ()
+        return [self._cleaned(m, ctx, streamed if m.origin == "response" else ()) for m in messages]
 
-    def _holdback(self, ctx: RunContext) -> HoldBack:
+    def _holdback(self, ctx: RunContext) -> HoldBack | WholeText:
         if "holdback" not in ctx.state:
-            ctx.state["holdback"] = HoldBack(
-                lambda text: self.find(text, ctx), self.open_from, limit=self.holdback_limit
+            ctx.state["holdback"] = (
+                WholeText(lambda text: self._clean(text, ctx))
+                if self.holds_whole_text
+                else HoldBack(
+                    lambda text: self.checked_find(text, ctx),
+                    self.open_from,
+                    limit=self.holdback_limit,
+                    replacement=self.replacement_of_open,
+                )
             )
-        return cast("HoldBack", ctx.state["holdback"])
+        return cast("HoldBack | WholeText", ctx.state["holdback"])
 
-    def _cleaned(self, message: Message, ctx: RunContext) -> Message:
-        if isinstance(message.body, str):
-            text = self._clean(message.body, ctx)
-            return message if text == message.body else message.replace(content=text)
-        parts = tuple(self._cleaned_part(part, ctx) for part in message.body)
-        return message if parts == message.body else message.replace(content=parts)
+    def _cleaned(self, message: Message, ctx: RunContext, done: tuple[type, ...] = ()) -> Message:
+        before = message.parts
+        after = tuple(part if isinstance(part, done) else self._cleaned_part(part, ctx) for part in before)
+        return message if after == before else message.replace(content=after)
 
     def _cleaned_part(self, part: Part, ctx: RunContext) -> Part:
         match part:
             case TextPart(text):
                 return TextPart(self._clean(text, ctx))
-            case ToolCall():
-                return replace(part, arguments=self._cleaned_json(part.arguments, ctx))
-            case ToolResult():
-                return replace(part, content=self._cleaned_json(part.content, ctx))
+            case ToolCall() | ToolResult():
+                return self._cleaned_tool(part, ctx)
+            case ReasoningPart(text):
+                cleaned = self._clean(text, ctx)
+                # The provider's proof is of the text as it was.
+                return part if cleaned == text else ReasoningPart(cleaned)
             case _:
-                return part
+                url = part.url and self._clean(part.url, ctx)
+                return replace(part, url=url, name=part.name and self._clean(part.name, ctx))
+
+    def _cleaned_tool(self, part: P, ctx: RunContext) -> P:
+        before = part.arguments if isinstance(part, ToolCall) else part.content
+        after = self._cleaned_json(before, ctx)
+        if after == before:
+            return part
+        return replace(part, **{"arguments" if isinstance(part, ToolCall) else "content": after})
 
     def _cleaned_json(self, value: object, ctx: RunContext) -> object:
         if isinstance(value, str):
             return self._clean(value, ctx)
-        if isinstance(value, dict):
-            items = cast("dict[str, object]", value).items()
-            return {key: self._cleaned_json(item, ctx) for key, item in items}
+        if isinstance(value, Mapping):
+            return self._cleaned_object(cast("Mapping[str, object]", value), ctx)
         if isinstance(value, list | tuple):
             return [self._cleaned_json(item, ctx) for item in cast("list[object]", value)]
         return value
 
+    def _cleaned_object(self, value: Mapping[str, object], ctx: RunContext) -> dict[str, object]:
+        result: dict[str, object] = {}
+        for key, item in value.items():
+            name = cleaned = self._clean(key, ctx)
+            number = 1
+            while name in result or (name != key and name in value):
+                number += 1
+                name = f"{cleaned} ({number})"
+            result[name] = self._cleaned_json(item, ctx)
+        return result
+
     def _clean(self, text: str, ctx: RunContext) -> str:
-        return apply_spans(text, self.find(text, ctx)) if text else text
+        return apply_spans(text, ordered(self.checked_find(text, ctx), text)) if text else text
+
+
+def _are_spans(found: object, text: str) -> bool:
+    return isinstance(found, list) and all(
+        isinstance(span, Span) and 0 <= span.start <= span.end <= len(text)
+        for span in cast("list[object]", found)
+    )
 
 
 def _delta(text: str) -> list[StreamPart]:

@@ -58,7 +58,7 @@ class TurnBuilder:
         """Take parts of a step in."""
         if not parts:
             return
-        entry = self._steps.setdefault(step, _Step())
+        entry = self._at(step)
         for part in parts:
             if isinstance(part, TextDelta):
                 entry.texts.append(part.text)
@@ -66,6 +66,16 @@ class TurnBuilder:
                 entry.calls.append(part)
             else:
                 entry.results.append(part)
+
+    def add_text(self, step: int, text: str) -> None:
+        """Take a piece of text in."""
+        self._at(step).texts.append(text)
+
+    def _at(self, step: int) -> _Step:
+        entry = self._steps.get(step)
+        if entry is None:
+            entry = self._steps[step] = _Step()
+        return entry
 
     def messages(self) -> list[Message]:
         """Return the messages that the parts add up to."""
