@@ -107,7 +107,7 @@ def _by_recaller(recaller: Recaller) -> Search:
 async def _by_vectors(conversations: Sequence[Conversation], embedder: Embedding) -> Search:
     """Embed messages with the names of their speakers, as memories without a column for them do."""
     ids: dict[str, list[str]] = {}
-    vectors: "dict[str, NDArray[np.float32]]" = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     for conversation in conversations:
         messages = [message for session in conversation.sessions for message in session.messages]
         ids[conversation.id] = [message.id for message in messages]
