@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.agent.model import ModelPart, StepEnd
+from recollect.agent.partial import stage_partial
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
 from recollect.errors import StorageError
@@ -234,17 +235,18 @@ class Run:
     async def _save_partial(self) -> None:
         """Keep what the user saw of a run that was broken off, if the caller wants that.
 
-        It goes through the output side once more, so that what is kept has left the guards.
+        Why it was broken off is what the caller must hear, so that a failure here is only noted.
         """
         seen = self._chain.released_messages()
         if not self.plan.save_partial or not seen or self.result.saved:
             return
-        marked = [message.replace(metadata={**message.metadata, "aborted": True}) for message in seen]
-        self.state.commits.clear()
-        chain = OutputChain(self.plan.output_side, self.state)
-        await chain.replay(seen)
-        await chain.close(self._kept + marked)
-        await asyncio.shield(self._commit())
+        try:
+            self.state.commits = (
+                await stage_partial(self.plan.output_side, self.state, self._kept, seen)
+            ).commits
+            await asyncio.shield(self._commit())
+        except Exception as error:  # noqa: BLE001 - a hook or a write may raise anything; the trace has it
+            _log.warning("what was seen of a run that was left could not be saved: %s", error)
 
 
 def _event(part: StreamPart) -> Event:

@@ -1,0 +1,48 @@
+"""What is kept of a run that was broken off: exactly what the user saw, if the caller wants that.
+
+The output side sees the broken-off turn through its result hooks alone, with no memory of the run: what a
+guard still held back when the run ended is nobody's to see, and must not come out of its state again.
+"""
+
+from collections.abc import Sequence
+
+from recollect.messages import Message, Part, TextPart
+from recollect.processors.base import Processor, RunContext, RunState
+from recollect.processors.chain import checked_messages, run_hook
+from recollect.processors.expand import id_of
+
+ABORTED = "aborted"
+"""The metadata key that marks the answer of a run that was broken off."""
+
+
+async def stage_partial(
+    output_side: Sequence[Processor], run: RunState, prompt: list[Message], seen: list[Message]
+) -> RunState:
+    """Show what was seen to the result hooks and return a state with the writes that they staged."""
+    fresh = RunState(run.run_id, run.ids, run.trace, run.instructions, run.ask)
+    turn = [*prompt, *map(_marked, seen)]
+    for processor in output_side:
+        if processor.overrides("process_output_result"):
+            ctx = RunContext(fresh, id_of(processor), "result")
+            hook = processor.process_output_result(list(turn), ctx)
+            after = checked_messages(
+                await run_hook(fresh, processor, "result", hook), processor, "process_output_result"
+            )
+            turn = _as_seen(after, seen)
+    return fresh
+
+
+def _as_seen(turn: list[Message], seen: list[Message]) -> list[Message]:
+    """Take a hook's prompt and its tool parts, but the answer's text as it was released."""
+    known = {message.id: message for message in turn}
+    prompt = [message for message in turn if message.origin != "response"]
+    return prompt + [_marked(_merged(message, known.get(message.id, message))) for message in seen]
+
+
+def _merged(seen: Message, after: Message) -> Message:
+    text: list[Part] = [TextPart(seen.text)] if seen.text else []
+    return after.replace(content=[*text, *(part for part in after.parts if not isinstance(part, TextPart))])
+
+
+def _marked(message: Message) -> Message:
+    return message.replace(metadata={**message.metadata, ABORTED: True})
