@@ -9,6 +9,7 @@ from recollect.errors import (
     InvalidRoleError,
     MemoryNotFoundError,
     ModelError,
+    ModelNotAskableError,
     ModelUnavailableError,
     NewerDatabaseError,
     RecollectError,
@@ -19,6 +20,7 @@ from recollect.errors import (
     StorageReadOnlyError,
     StorageUnavailableError,
     StoreMisuseError,
+    WrongOwnerError,
 )
 from recollect.memory import Memory
 from recollect.messages import (
@@ -58,6 +60,7 @@ __all__ = [
     "MessageHistoryProcessor",
     "MessagePersistenceProcessor",
     "ModelError",
+    "ModelNotAskableError",
     "ModelUnavailableError",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
@@ -92,5 +95,6 @@ __all__ = [
     "TraceEntry",
     "TripWire",
     "Usage",
+    "WrongOwnerError",
     "open_store",
 ]

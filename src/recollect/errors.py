@@ -7,6 +7,7 @@
     ├── ConflictError
     ├── ModelError
     │   └── ModelUnavailableError
+    │       └── ModelNotAskableError
     ├── TripWire                       (in recollect.processors.base)
     └── StorageError
         ├── StorageUnavailableError
@@ -16,6 +17,7 @@
         ├── StorageBusyError
         ├── NewerDatabaseError
         ├── StoreMisuseError
+        │   └── WrongOwnerError
         └── EraseIncompleteError
 
 The class docstring is the default message, and `code` is the stable name that
@@ -85,6 +87,12 @@ class ModelUnavailableError(ModelError):
     code = "model_unavailable"
 
 
+class ModelNotAskableError(ModelUnavailableError):
+    """The run's model cannot be asked for values, as the offline one; skip what needs an answer."""
+
+    code = "model_not_askable"
+
+
 class StorageError(RecollectError):
     """The database could not do what was asked; nothing was half-written."""
 
@@ -131,6 +139,12 @@ class StoreMisuseError(StorageError):
     """The store was used closed, from another event loop, or in a forked process."""
 
     code = "store_misuse"
+
+
+class WrongOwnerError(StoreMisuseError):
+    """The store belongs to another event loop or to another process."""
+
+    code = "wrong_owner"
 
 
 class EraseIncompleteError(StorageError):

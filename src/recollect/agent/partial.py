@@ -5,6 +5,7 @@ guard still held back when the run ended is nobody's to see, and must not come o
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from recollect.messages import Message, Part, TextPart
 from recollect.processors.base import Processor, RunContext, RunState
@@ -19,7 +20,7 @@ async def stage_partial(
     output_side: Sequence[Processor], run: RunState, prompt: list[Message], seen: list[Message]
 ) -> RunState:
     """Show what was seen to the result hooks and return a state with the writes that they staged."""
-    fresh = RunState(run.run_id, run.ids, run.trace, run.instructions, run.ask)
+    fresh = replace(run, commits=[], states={})
     turn = [*prompt, *map(_marked, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):

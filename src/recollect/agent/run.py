@@ -12,16 +12,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from recollect.agent.commit import commit_all
 from recollect.agent.model import ModelPart, StepEnd
-from recollect.agent.partial import stage_partial
+from recollect.agent.partial import ABORTED, stage_partial
+from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
-from recollect.errors import StorageError
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
+from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import run_input, run_tool_call, run_tool_result
-from recollect.processors.expand import id_of
-from recollect.processors.message_history import MessagePersistenceProcessor
 from recollect.processors.output import OutputChain
 from recollect.processors.turn import TurnBuilder, assistant_id
 
@@ -83,19 +82,14 @@ class Run:
     async def _events(self) -> AsyncGenerator[Event]:
         try:
             view, self._kept = await run_input(self.plan.input_side, self.prompt, self.state)
-            self.result.messages = await self._stored_turn()
-            if self.result.messages:
-                yield Event("text", text=self._replayed())
-                yield Event("done", result=self.result)
-                return
-            async with aclosing(self._answer(view)) as parts:
+            # An id that the caller chose may be that of a run that was committed before.
+            stored = await find_stored_run(self.plan.output_side, self.state) if self.plan.may_be_stored else None
+            turn = self._answered(view) if stored is None else self._replayed(stored)
+            async with aclosing(turn) as parts:
                 async for part in parts:
                     yield _event(part)
-            released, self.result.messages = await self._chain.close(self._kept)
-            for part in released:
-                yield _event(part)
-            self.result.text = self._chain.text
-            await self._commit()
+            if stored is None:
+                await self._commit()
         except TripWire as trip:
             yield self._tripped(trip)
         except BaseException as error:
@@ -105,6 +99,36 @@ class Run:
             raise
         else:
             yield Event("done", result=self.result)
+
+    async def _answered(self, view: list[Message]) -> AsyncGenerator[StreamPart]:
+        """Have the model answer, and finish the turn."""
+        async with aclosing(self._answer(view)) as parts:
+            async for part in parts:
+                yield part
+        async with aclosing(self._close(self._kept)) as parts:
+            async for part in parts:
+                yield part
+
+    async def _replayed(self, stored: StoredRun) -> AsyncGenerator[StreamPart]:
+        """Say once more what is stored; an answer that was broken off is not called finished."""
+        self.result.saved = True
+        self._chain = stored.chain(self.state)
+        for step, part in stored.parts():
+            for released in await self._chain.push(step, part):
+                yield released
+        async with aclosing(self._close(stored.turn)) as parts:
+            async for part in parts:
+                yield part
+        if not stored.behind:
+            self.result.messages = stored.turn
+        if any(message.metadata.get(ABORTED) for message in stored.turn):
+            self.result.finish_reason = ABORTED
+
+    async def _close(self, turn: list[Message]) -> AsyncGenerator[StreamPart]:
+        released, self.result.messages = await self._chain.close(turn)
+        for part in released:
+            yield part
+        self.result.text = self._chain.text
 
     async def _answer(self, view: list[Message]) -> AsyncGenerator[StreamPart]:
         messages = list(view)
@@ -193,44 +217,17 @@ class Run:
         self.plan.last_shown.set(self.result.prompt)
 
     def _tripped(self, trip: TripWire) -> Event:
-        trip.released = self._chain.released_characters
+        # Without a stream nobody has seen anything of the answer.
+        trip.released = self._chain.released_characters if self.plan.chunked else 0
         self.result.tripwire = trip
         self.result.text = ""
         self.result.messages = []
         return Event("tripwire", tripwire=trip, result=self.result)
 
-    async def _stored_turn(self) -> list[Message]:
-        """Return the turn that a run of the same id has committed before, if the caller chose the id."""
-        if not self.plan.may_be_stored:
-            return []
-        for processor in self.plan.output_side:
-            if isinstance(processor, MessagePersistenceProcessor):
-                ctx = RunContext(self.state, id_of(processor), "commit")
-                try:
-                    return await processor.stored_turn(ctx)
-                except StorageError as error:
-                    ctx.degrade(error)
-        return []
-
-    def _replayed(self) -> str:
-        turn = self.result.messages
-        self.result.saved = True
-        self.result.text = "\n".join(m.text for m in turn if m.role == "assistant" and m.text)
-        return self.result.text
-
     async def _commit(self) -> None:
         """Do the staged writes; a failure does not lose the answer, unless it is to be raised."""
-        saved = False
-        for processor_id, commit in self.state.commits:
-            try:
-                with self.state.trace.timed(processor_id, "commit"):
-                    saved = (await commit() is not False) or saved
-            except Exception as error:
-                _log.warning("%s could not save the turn: %s", processor_id, error)
-                if self.plan.on_memory_error == "raise":
-                    raise
-                return
-        self.result.saved = saved
+        raises = self.plan.on_memory_error == "raise"
+        self.result.saved = await commit_all(self.state, self.plan.output_side, raises=raises)
 
     async def _save_partial(self) -> None:
         """Keep what the user saw of a run that was broken off, if the caller wants that.

@@ -50,7 +50,13 @@ class MessagePersistenceProcessor(Processor):
         """Return the turn that a run of the same id has committed before, or nothing."""
         store = await self._handle.get()
         scope = resolve_scope(ctx.ids, self._defaults, store)
-        return [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
+        turn = [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
+        if scope is not None and turn and turn[0].thread_id != scope.thread_id:
+            raise ConflictError(
+                f"the run {ctx.run_id!r} is stored in thread {turn[0].thread_id!r} of this user; "
+                "give each run an id of its own"
+            )
+        return turn
 
     async def _save(self, turn: list[Message], ctx: RunContext) -> bool:
         store = await self._handle.get()
