@@ -18,6 +18,7 @@ from recollect.agent.partial import ABORTED, stage_partial
 from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
+from recollect.checks import MAX_TEXT_BYTES
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import run_input, run_tool_call, run_tool_result
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from recollect.agent.engine import Engine
 
 _log = logging.getLogger("recollect")
+
+_LONGEST_ANSWER = MAX_TEXT_BYTES // 2  # in bytes; guards may make a text longer
 
 OnMemoryError: TypeAlias = Literal["return", "raise"]
 """What happens when memory cannot save: the answer is returned all the same, or the error raised."""
@@ -62,6 +65,7 @@ class Run:
     _kept: list[Message] = field(init=False)
     _said: dict[str, object] = field(default_factory=dict[str, object], init=False)
     _model_failed: bool = field(default=False, init=False)
+    _spoken: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Prepare the result that the run fills in."""
@@ -72,12 +76,16 @@ class Run:
     async def events(self) -> AsyncGenerator[Event]:
         """Run to the end and yield what is released on the way; a trip is the last event."""
         started = time.time_ns()
+        failure: Exception | None = None
         try:
             async with aclosing(self._events()) as events:
                 async for event in events:
                     yield event
+        except Exception as error:
+            failure = error
+            raise
         finally:
-            emit_spans(self.result, started, time.time_ns(), with_content=self.plan.trace_content)
+            emit_spans(self.result, failure, started, with_content=self.plan.trace_content)
 
     async def _events(self) -> AsyncGenerator[Event]:
         try:
@@ -161,18 +169,31 @@ class Run:
                 if isinstance(part, StepEnd):
                     self._end_step(step, part)
                     continue
+                part = self._within_limit(part, said)
                 said.append(part)
                 if isinstance(part, str) and self.plan.chunked:
                     for released in await self._chain.push(step, TextDelta(part)):
                         yield released
                 if self.state.stop_reason is not None:
-                    return
+                    break
         finally:
             await parts.aclose()
         text = "".join(item for item in said if isinstance(item, str))
         if text and not self.plan.chunked:
             for released in await self._chain.push(step, TextDelta(text)):
                 yield released
+
+    def _within_limit(self, part: str | ToolCall, said: Sequence[str | ToolCall]) -> str | ToolCall:
+        """Cut off an answer that no message could hold, and end it there."""
+        if isinstance(part, ToolCall):
+            return part
+        size = len(part) if part.isascii() else len(part.encode())
+        left = _LONGEST_ANSWER - (self._spoken if said else 0)
+        self._spoken = _LONGEST_ANSWER - left + size
+        if size <= left:
+            return part
+        self.state.stop_reason = "length"
+        return part.encode()[:left].decode(errors="ignore")
 
     async def _next_part(self, parts: AsyncGenerator[ModelPart]) -> ModelPart | None:
         try:
