@@ -157,7 +157,9 @@ async def test_turn_is_saved_when_another_staged_write_fails(mode: Mode, *, is_f
     """`saved` is what memory's own write did, whatever becomes of the others and in whatever order."""
     async with Memory() as memory:
         listed = [BadCommit(), memory] if is_first else [memory, BadCommit()]
-        result = await answer(Agent(model_of("hello", mode=mode), output_processors=listed), mode, "hi", **ADA)
+        result = await answer(
+            Agent(model_of("hello", mode=mode), output_processors=listed), mode, "hi", **ADA
+        )
         stored = await memory.get_messages(**ADA)
     assert result.saved
     assert texts(stored) == [("user", "hi"), ("assistant", "hello")]

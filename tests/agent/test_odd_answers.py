@@ -80,7 +80,9 @@ async def test_tool_that_ends_in_a_cancellation_of_its_own_has_failed(mode: Mode
         await task
         return "never"
 
-    result = await answer(Agent(model_of(ToolCall("c", "impatient", {}), "fine"), tools=[impatient]), mode, "q")
+    result = await answer(
+        Agent(model_of(ToolCall("c", "impatient", {}), "fine"), tools=[impatient]), mode, "q"
+    )
     assert result.text == "fine"
     assert results_in(result.messages)[0].startswith("The tool failed")
 

@@ -3,7 +3,15 @@
 import pytest
 from tests.agent.support import ADA, Mode, answer, both_modes
 
-from recollect import Agent, Memory, Message, ModelNotAskableError, ModelUnavailableError, Processor, RunContext
+from recollect import (
+    Agent,
+    Memory,
+    Message,
+    ModelNotAskableError,
+    ModelUnavailableError,
+    Processor,
+    RunContext,
+)
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -38,13 +38,9 @@ async def test_guard_behind_memory_sees_a_run_that_is_sent_again(
     """What is stored is the full text, what is shown the edited one, the second time as the first."""
     async with Memory(sqlite_url) as memory:
         model = model_of("the secret is out", mode=mode)
-        first = await answer(
-            Agent(model, output_processors=[memory, guard]), mode, "q", run_id="r1", **ADA
-        )
+        first = await answer(Agent(model, output_processors=[memory, guard]), mode, "q", run_id="r1", **ADA)
         before = dump(sqlite_url)
-        again = await answer(
-            Agent(never, output_processors=[memory, guard]), mode, "q", run_id="r1", **ADA
-        )
+        again = await answer(Agent(never, output_processors=[memory, guard]), mode, "q", run_id="r1", **ADA)
         assert dump(sqlite_url) == before
     assert first.text.strip() == again.text.strip() == shown
     assert [m.text for m in again.messages] == ["q", again.text]

@@ -27,7 +27,8 @@ class Client:
 
     def __init__(self, agent: Agent, mode: Mode, *before: dict[str, str]) -> None:
         """Begin with what the client shows before anything was said."""
-        self._agent, self._mode = agent, mode
+        self._agent = agent
+        self._mode: Mode = mode
         self.talk: list[dict[str, str]] = list(before)
 
     async def say(self, text: str) -> str:

@@ -6,9 +6,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -49,7 +48,7 @@ class Plan:
     chunked: bool
     save_partial: bool
     on_memory_error: OnMemoryError
-    last_shown: ContextVar[list[Message]]
+    note_shown: Callable[[list[Message]], None]
     may_be_stored: bool
 
 
@@ -73,6 +72,13 @@ class Run:
         self._chain = OutputChain(self.plan.output_side, self.state)
         self._kept = self.prompt
 
+    async def to_end(self) -> Result:
+        """Run to the end and return the result."""
+        async with aclosing(self.events()) as events:
+            async for _ in events:
+                pass
+        return self.result
+
     async def events(self) -> AsyncGenerator[Event]:
         """Run to the end and yield what is released on the way; a trip is the last event."""
         started = time.time_ns()
@@ -91,7 +97,9 @@ class Run:
         try:
             view, self._kept = await run_input(self.plan.input_side, self.prompt, self.state)
             # An id that the caller chose may be that of a run that was committed before.
-            stored = await find_stored_run(self.plan.output_side, self.state) if self.plan.may_be_stored else None
+            stored = (
+                await find_stored_run(self.plan.output_side, self.state) if self.plan.may_be_stored else None
+            )
             turn = self._answered(view) if stored is None else self._replayed(stored)
             async with aclosing(turn) as parts:
                 async for part in parts:
@@ -235,7 +243,7 @@ class Run:
     def _show(self, messages: list[Message]) -> None:
         self.result.usage.requests += 1
         self.result.prompt = list(messages)
-        self.plan.last_shown.set(self.result.prompt)
+        self.plan.note_shown(self.result.prompt)
 
     def _tripped(self, trip: TripWire) -> Event:
         # Without a stream nobody has seen anything of the answer.

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("recollect")
 
 
-def emit_spans(
-    result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool
-) -> None:
+def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool) -> None:
     """Report a run that has just ended, and its processors; without a configured tracer nothing happens.
 
     Message text is in no span unless it is asked for. Whatever goes wrong with a tracer is noted in the log,

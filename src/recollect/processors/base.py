@@ -128,6 +128,11 @@ class Ask(Protocol):
         ...
 
 
+async def _nobody(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+    del prompt, output_type, model
+    raise ModelNotAskableError("this run has no model that a processor could ask")
+
+
 class RunContext:
     """A processor's view of the run it serves."""
 
@@ -197,9 +202,7 @@ class RunContext:
         in the trace: catch it to skip what needs an answer. A guard that lets it through stops the run.
         """
         try:
-            if self._run.ask is None:
-                raise ModelNotAskableError("this run has no model that a processor could ask")
-            return await self._run.ask(prompt, output_type, model=model)
+            return await (self._run.ask or _nobody)(prompt, output_type, model=model)
         except ModelNotAskableError:
             self.note("the model cannot be asked")
             raise

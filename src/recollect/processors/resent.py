@@ -68,12 +68,14 @@ def _end_of_known(earlier: Sequence[Message], stored: Sequence[Message]) -> int:
         return len(earlier)
     said, kept = said[-_MOST_LAID_SIDE_BY_SIDE:], kept[-_MOST_LAID_SIDE_BY_SIDE:]
     blocks = SequenceMatcher(None, _lines(said), _lines(kept), autojunk=False).get_matching_blocks()
-    ends = [block.a + block.size for block in blocks if _is_sure(said[block.a : block.a + block.size], block.a)]
+    ends = [
+        block.a + block.size for block in blocks if _is_sure(said[block.a : block.a + block.size], block.a)
+    ]
     return said[ends[-1] - 1].last + 1 if ends else 0
 
 
 def _is_sure(passage: Sequence[Said], start: int) -> bool:
-    """Whether a passage is no chance: it has an answer in it, and more, or it is what the client begins with."""
+    """Whether a passage is no chance: an answer is in it, and more, or it is what the client begins with."""
     answered = any(said.role == "assistant" for said in passage)
     return answered and (start == 0 or len(passage) >= _SURE_LENGTH)
 
