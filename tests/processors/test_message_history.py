@@ -9,6 +9,7 @@ from tests.agent.support import texts
 from tests.processors.contexts import context, new_run, save
 
 from recollect import (
+    InvalidArgumentError,
     Message,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
@@ -263,10 +264,29 @@ async def test_thread_of_another_user_is_not_taken_when_the_run_names_a_user(sto
 
 
 async def test_a_thread_alone_is_a_user_of_its_own_when_nobody_is_named(store: Store) -> None:
-    """A run that names a thread and no user has that thread to itself."""
+    """A run that names a thread and no user has that thread to itself, and is no user of the same name."""
     run = new_run(tenant_id=None, thread_id="solo")
     await save(MessagePersistenceProcessor(store), talk(1), run)
-    assert len(await store.last_messages(None, scope=Scope(None, "solo", "solo"))) == 1
+    view = await MessageHistoryProcessor(store).process_input([PROMPT], context(run))
+    assert [message.id for message in view] == ["m0", "prompt"]
+    assert await store.list_threads(scope=Scope(None, "solo")) == []
+
+
+async def test_user_is_not_read_when_a_thread_alone_has_its_name(store: Store) -> None:
+    """A thread that nobody owns is never that of the user who is called like it."""
+    await store.append_turn(talk(2), scope=Scope(None, "ada", "ada"))
+    run = new_run(tenant_id=None, thread_id="ada")
+    assert await MessageHistoryProcessor(store).process_input([PROMPT], context(run)) == [PROMPT]
+
+
+@pytest.mark.parametrize("side", ["run", "processor"])
+async def test_user_of_a_thread_alone_cannot_be_named(store: Store, side: str) -> None:
+    """Nobody comes to such a thread by way of a user."""
+    ids: dict[str, Any] = {"tenant_id": None, "resource_id": "thread-of-nobody:solo", "thread_id": "solo"}
+    processor = MessageHistoryProcessor(store, **(ids if side == "processor" else {}))
+    run = new_run(**(ids if side == "run" else {}))
+    with pytest.raises(InvalidArgumentError, match="resource_id: must not begin"):
+        await processor.process_input([PROMPT], context(run))
 
 
 async def test_all_messages_are_shown_when_there_is_no_limit(store: Store) -> None:

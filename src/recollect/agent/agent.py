@@ -179,7 +179,7 @@ class Agent:
         return self._engine
 
     def _own_portal(self) -> Portal:
-        """Return the one thread of this agent; there must not be two, because data in memory has one owner."""
+        """Return the one thread of this agent; two would not share what is kept in memory."""
         if self._process != os.getpid():  # a forked child may have inherited a lock that nobody will release
             self._process, self._lock = os.getpid(), threading.Lock()
         with self._lock:

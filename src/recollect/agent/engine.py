@@ -115,7 +115,8 @@ class Engine:
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
             raise ModelNotAskableError(
-                "this model answers prompts alone, as the offline one does; give the processor a model to ask"
+                "this model cannot be asked for values, as the offline one cannot; "
+                "give the processor another model, or do without"
             )
         try:
             answer = await PydanticAgent(chosen, output_type=output_type).run(prompt)
