@@ -75,7 +75,7 @@ def check_int(value: object, argument: str, *, minimum: int = 0, maximum: int = 
 
 def checked_list(items: Iterable[T], argument: str) -> list[T]:
     """Return the items as a list, if they are several: a text is one thing, not a list of letters."""
-    value: object = items
+    value = cast("object", items)
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         name = type(cast("object", value)).__name__
         raise InvalidArgumentError(argument, f"must be a list, not {name}; write [...]")

@@ -71,8 +71,8 @@ def test_closed_agent_can_be_used_again() -> None:
     [([], {}), ([5], {}), ([["a", 5]], {}), ("abc", {"chunk_size": -1}), ("abc", {"chunk_size": 0})],
 )
 async def test_scripted_model_is_refused_when_it_could_not_answer(
-    replies: Any, options: dict[str, Any]
-) -> None:  # noqa: ANN401 - wrong uses
+    replies: list[Any], options: dict[str, Any]
+) -> None:
     """What is wrong with a script is said when it is written."""
     with pytest.raises(InvalidArgumentError):
         ScriptedModel(replies, **options)

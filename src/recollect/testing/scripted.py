@@ -1,7 +1,7 @@
 """A model that says what a test wants it to say."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from recollect.checks import check_int
 from recollect.errors import InvalidArgumentError
@@ -47,7 +47,12 @@ def _checked_replies(replies: Iterable[Reply] | Reply) -> list[Reply]:
     if not found:
         raise InvalidArgumentError("replies", "must not be empty; a model that says nothing has the reply ''")
     for reply in found:
-        parts = [reply] if isinstance(reply, str | ToolCall | Exception) or callable(reply) else reply
-        if not all(isinstance(part, str | ToolCall | Exception) or callable(part) for part in parts):
+        if not _is_reply(reply):
             raise InvalidArgumentError("replies", f"{reply!r:.60} is neither text nor a tool call")
     return found
+
+
+def _is_reply(reply: object) -> bool:
+    if isinstance(reply, Sequence) and not isinstance(reply, str):
+        return all(isinstance(part, str | ToolCall) for part in cast("Sequence[object]", reply))
+    return isinstance(reply, str | ToolCall | Exception) or callable(reply)
