@@ -51,7 +51,7 @@ def _emit(
             start_time=entry.started_at_ns,
             attributes=_entry_facts(entry),
         )
-        if entry.error is not None:
+        if entry.error is not None and entry.tripwire is None:
             span.set_status(trace.StatusCode.ERROR)
         span.end(entry.started_at_ns + int(entry.milliseconds * 1_000_000))
     run.end(ended_at_ns)

@@ -127,9 +127,8 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
         known = repeated_ids(messages, stored)
         prompt = [message for message in messages if message.id not in known]
         shown = _history(stored, prompt, self._limit, with_system=self._with_system)
-        place = next(
-            (index for index, message in enumerate(prompt) if message.origin == "input"), len(prompt)
-        )
+        said = (index for index, m in enumerate(prompt) if m.origin == "input" and m.role != "system")
+        place = next(said, len(prompt))
         return prompt[:place] + shown + prompt[place:]
 
     async def _read(self, store: Store, scope: Scope, messages: list[Message]) -> list[Message]:
