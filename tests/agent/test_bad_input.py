@@ -144,11 +144,11 @@ def test_object_that_only_looks_like_a_model_is_refused_before_it_is_asked() -> 
 
 
 MEMORIES: dict[str, tuple[Any, str]] = {
-    "an address": ("sqlite:///x.db", r"write memory=Memory\(url\)"),
-    "a list": ([Memory()], "must be one Memory, not a list"),
-    "the class": (Memory, r"write memory=Memory\(\)"),
-    "a processor": (KeywordBlocker(), "put it into input_processors"),
-    "something else": (5, "must be one Memory, not a int"),
+    "an address": ("sqlite:///x.db", r"memory=Memory\(url\)"),
+    "a list": ([Memory()], "is a list; use a Memory"),
+    "the class": (Memory, r"memory=Memory\(\)"),
+    "a processor": (KeywordBlocker(), "put processors into the lists"),
+    "something else": (5, "is a int; use a Memory"),
 }
 
 

@@ -212,13 +212,13 @@ def _checked_memory(memory: object) -> ProcessorProvider | None:
     if memory is None:
         return None
     if isinstance(memory, str):
-        raise InvalidArgumentError("memory", "must be a Memory; write memory=Memory(url)")
+        raise InvalidArgumentError("memory", "is an address; use a Memory: memory=Memory(url)")
     if isinstance(memory, type):
-        raise InvalidArgumentError("memory", f"is a class; write memory={memory.__name__}()")
+        raise InvalidArgumentError("memory", f"is a class; use a Memory: memory={memory.__name__}()")
     if isinstance(memory, Processor):
         raise InvalidArgumentError(
-            "memory", "is a processor; put it into input_processors or output_processors"
+            "memory", "is a processor; use a Memory, and put processors into the lists"
         )
     if not isinstance(memory, ProcessorProvider):
-        raise InvalidArgumentError("memory", f"must be one Memory, not a {type(memory).__name__}")
+        raise InvalidArgumentError("memory", f"is a {type(memory).__name__}; use a Memory")
     return memory

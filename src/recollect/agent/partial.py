@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.messages import Message, Part, TextPart
-from recollect.processors.base import Processor, RunContext, RunState
-from recollect.processors.chain import checked_messages, run_hook
+from recollect.processors.base import Processor, RunContext, RunState, TripWire
+from recollect.processors.chain import checked_messages
 from recollect.processors.expand import id_of
 
 ABORTED = "aborted"
@@ -24,13 +24,19 @@ async def stage_partial(
     turn = [*prompt, *map(_marked, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
-            ctx = RunContext(fresh, id_of(processor), "result")
-            hook = processor.process_output_result(list(turn), ctx)
-            after = checked_messages(
-                await run_hook(fresh, processor, "result", hook), processor, "process_output_result"
-            )
-            turn = _as_seen(after, seen)
+            turn = _as_seen(await _result(processor, fresh, turn), seen)
     return fresh
+
+
+async def _result(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
+    ctx = RunContext(run, id_of(processor), "result")
+    with run.trace.timed(ctx.processor_id, "result") as entry:
+        try:
+            after = await processor.process_output_result(list(turn), ctx)
+        except TripWire as trip:
+            entry.tripwire = trip.reason
+            raise
+    return checked_messages(after, processor, "process_output_result")
 
 
 def _as_seen(turn: list[Message], seen: list[Message]) -> list[Message]:
