@@ -49,6 +49,11 @@ class Pins(SpanGuard):
         del ctx
         return [Span(*match.span(), "<PIN 0000>") for match in re.finditer(r"\b\d{4}\b", text)]
 
+    def open_from(self, text: str) -> int:
+        """Say where one may have begun."""
+        match = re.search(r"\b\d{1,4}\Z", text)
+        return match.start() if match else len(text)
+
 
 async def cancelled(agent: Agent, model: Halting) -> str:
     """Stream until the model halts, cancel the task, and return the text that was seen."""
