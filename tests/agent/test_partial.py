@@ -4,12 +4,24 @@ import asyncio
 import re
 
 import pytest
-from tests.agent.guards import SsnGuard
+from tests.agent.guards import SsnGuard, Waiter
 from tests.agent.models import Halting
-from tests.agent.support import ADA, texts
+from tests.agent.support import ADA, CALL, lookup, texts
 
-from recollect import Agent, Memory, Message, Processor, RunContext, Span, SpanGuard, TextDelta, ToolCall
+from recollect import (
+    Agent,
+    Event,
+    Memory,
+    Message,
+    Processor,
+    RunContext,
+    Span,
+    SpanGuard,
+    TextDelta,
+    ToolCall,
+)
 from recollect.processors.base import StreamPart
+from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -117,6 +129,26 @@ async def test_block_is_left_quietly_when_saving_fails(caplog: pytest.LogCapture
             await stream.next_event()
         assert await memory.get_messages(**ADA) == []
     assert "could not be saved" in caplog.text
+
+
+@pytest.mark.parametrize("events", [1, 2, 3, 4])
+async def test_what_waits_for_its_turn_is_not_saved_when_a_stream_is_left(events: int) -> None:
+    """A guard lets out everything at once; what was not read yet was not seen, and is not kept."""
+    async with Memory() as memory:
+        model = ScriptedModel([["Let me see.", CALL], "It means pong."])
+        agent = Agent(model, tools=[lookup], memory=memory, output_processors=[Waiter()])
+        seen: list[Event] = []
+        async with agent.stream("hi", save_partial=True, **ADA) as stream:
+            async for event in stream:
+                seen.append(event)
+                if len(seen) == events:
+                    break
+        saved = await memory.get_messages(**ADA)
+    assert [event.type for event in seen] == ["text", "tool_call", "tool_result", "text"][:events]
+    spoken = [message.text for message in saved if message.role == "assistant"]
+    assert "\n".join(spoken) == "".join(event.text for event in seen)
+    assert [call for m in saved for call in m.tool_calls] == [e.tool_call for e in seen if e.tool_call]
+    assert [r for m in saved for r in m.tool_results] == [e.tool_result for e in seen if e.tool_result]
 
 
 async def test_tool_call_is_kept_as_a_guard_redacts_it_when_a_stream_is_left() -> None:

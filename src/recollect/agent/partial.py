@@ -8,12 +8,42 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.messages import Message, Part, TextPart
-from recollect.processors.base import Processor, RunContext, RunState, TripWire
+from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import checked_messages
 from recollect.processors.expand import id_of
 
 ABORTED = "aborted"
 """The metadata key that marks the answer of a run that was broken off."""
+
+
+class Seen:
+    """What has reached whoever reads a run: released parts may still wait for their turn when it is left."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._characters = 0
+        self._tools: list[StreamPart] = []
+
+    def note(self, part: StreamPart) -> None:
+        """Count a part that is handed out."""
+        if isinstance(part, TextDelta):
+            self._characters += len(part.text)
+        else:
+            self._tools.append(part)
+
+    def of(self, released: list[Message]) -> list[Message]:
+        """Return as much of the released messages as was handed out."""
+        left, found = self._characters, list[Message]()
+        for message in released:
+            kept: list[Part] = [part for part in message.parts if part in self._tools]
+            if message.text:
+                left -= bool(found and any(other.text for other in found))  # each begins on a new line
+                text = message.text[: max(left, 0)]
+                left -= len(message.text)
+                kept[:0] = [TextPart(text)] if text else []
+            if kept:
+                found.append(message.replace(content=kept))
+        return found
 
 
 async def stage_partial(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.agent.commit import commit_all
 from recollect.agent.model import ModelPart, StepEnd
-from recollect.agent.partial import ABORTED, stage_partial
+from recollect.agent.partial import ABORTED, Seen, stage_partial
 from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
@@ -65,6 +65,7 @@ class Run:
     _said: dict[str, object] = field(default_factory=dict[str, object], init=False)
     _model_failed: bool = field(default=False, init=False)
     _spoken: int = field(default=0, init=False)
+    _seen: Seen = field(default_factory=Seen, init=False)
 
     def __post_init__(self) -> None:
         """Prepare the result that the run fills in."""
@@ -103,6 +104,7 @@ class Run:
             turn = self._answered(view) if stored is None else self._replayed(stored)
             async with aclosing(turn) as parts:
                 async for part in parts:
+                    self._seen.note(part)
                     yield _event(part)
             if stored is None:
                 await self._commit()
@@ -263,7 +265,7 @@ class Run:
 
         Why it was broken off is what the caller must hear, so that a failure here is only noted.
         """
-        seen = self._chain.released_messages()
+        seen = self._seen.of(self._chain.released_messages())
         if not self.plan.save_partial or not seen or self.result.saved:
             return
         try:
