@@ -11,6 +11,7 @@ from recollect.errors import (
     InvalidRoleError,
     MemoryNotFoundError,
     ModelError,
+    ModelNotAskableError,
     ModelUnavailableError,
     NewerDatabaseError,
     RecollectError,
@@ -21,6 +22,7 @@ from recollect.errors import (
     StorageReadOnlyError,
     StorageUnavailableError,
     StoreMisuseError,
+    WrongOwnerError,
 )
 from recollect.memory import Memory
 from recollect.messages import (
@@ -67,6 +69,7 @@ __all__ = [
     "MessagePersistenceProcessor",
     "Miss",
     "ModelError",
+    "ModelNotAskableError",
     "ModelUnavailableError",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
@@ -105,5 +108,6 @@ __all__ = [
     "TripWire",
     "Usage",
     "Why",
+    "WrongOwnerError",
     "open_store",
 ]

@@ -8,10 +8,11 @@ what is left out is the memory's own: the ids it was made with, or ids that no o
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
-from recollect.checks import check_text
-from recollect.errors import RecollectError
+from recollect.checks import check_id, check_int, check_text, checked_list
+from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, Role
 from recollect.processors.base import Ids, Processor, RunIds, run_ids
 from recollect.processors.legacy import LegacyProcessors, OldMemoryProcessor
@@ -74,12 +75,15 @@ class Memory:
         self._recaller: Recaller | None = None
         self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
         own = f"memory-{secrets.token_hex(8)}"
-        own_thread = DEFAULT_THREAD if resource_id else own
-        self._defaults = RunIds(tenant_id, resource_id or own, thread_id or own_thread)
+        given = RunIds(tenant_id, resource_id, thread_id)
+        own_thread = own if given.resource_id is None else DEFAULT_THREAD
+        self._defaults = replace(
+            given, resource_id=given.resource_id or own, thread_id=given.thread_id or own_thread
+        )
         self._last_messages = _checked_last(last_messages)
-        self._other_threads = other_threads
-        self._threads = tuple(threads)
-        self._old = tuple(processors)
+        self._other_threads = check_int(other_threads, "other_threads")
+        self._threads = tuple(check_id(name, "threads") for name in checked_list(threads, "threads"))
+        self._old = _checked_old(processors)
         if processors:
             warnings.warn(
                 "Memory(processors=…) is going away; put processors into the agent's lists instead "
@@ -134,7 +138,7 @@ class Memory:
 
     async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
         """Append messages to a thread, all or none, and return them as they are stored."""
-        given = list(messages)
+        given = checked_list(messages, "messages")
         if not given:
             return []
         store, scope = await self._scope(**ids)
@@ -152,8 +156,11 @@ class Memory:
 
     async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
         """Remove messages, with the tool results that belong to them, and return how many are gone."""
+        items = checked_list(ids_or_messages, "ids_or_messages")
+        names = [
+            item.id if isinstance(item, Message) else check_id(item, "ids_or_messages") for item in items
+        ]
         store, scope = await self._scope(**ids)
-        names = [item.id if isinstance(item, Message) else item for item in ids_or_messages]
         return await store.delete_messages(names, scope=scope)
 
     async def create_thread(
@@ -286,9 +293,20 @@ def _named(thread_id: str | None, ids: Ids) -> Ids:
 
 
 def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
-    if last_messages is True:
-        return DEFAULT_LAST_MESSAGES
-    return 0 if last_messages is False else last_messages
+    if last_messages is True or last_messages is False:
+        return DEFAULT_LAST_MESSAGES if last_messages else 0
+    return None if last_messages is None else check_int(last_messages, "last_messages")
+
+
+def _checked_old(processors: Sequence[OldMemoryProcessor]) -> tuple[OldMemoryProcessor, ...]:
+    for item in cast("list[object]", checked_list(processors, "processors")):
+        if isinstance(item, type) or not callable(getattr(item, "process", None)):
+            raise InvalidArgumentError(
+                "processors",
+                f"a {type(item).__name__} has no method process(messages, …); a Processor goes into the "
+                "agent's lists",
+            )
+    return tuple(processors)
 
 
 def _not_yet() -> NoReturn:

@@ -21,7 +21,7 @@ from typing import (
 )
 
 from recollect.checks import check_id, check_tenant
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
@@ -31,7 +31,10 @@ T = TypeVar("T")
 _log = logging.getLogger("recollect")
 
 Commit: TypeAlias = Callable[[], Awaitable[object]]
-"""A write that waits until the whole output chain has passed; False says that there was nothing to write."""
+"""A write that waits until the whole output chain has passed; False says that there was nothing to write.
+
+`result.saved` is what memory's own write did; where no memory is in the list, whether all writes were done.
+"""
 
 
 class TripWire(RecollectError):  # noqa: N818 - document A's name, and not a fault
@@ -125,6 +128,11 @@ class Ask(Protocol):
         ...
 
 
+async def _nobody(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+    del prompt, output_type, model
+    raise ModelNotAskableError("this run has no model that a processor could ask")
+
+
 class RunContext:
     """A processor's view of the run it serves."""
 
@@ -182,15 +190,26 @@ class RunContext:
         self._run.trace.entry(self.processor_id, self.phase).details = facts
 
     def degrade(self, error: Exception) -> None:
-        """Go on without memory after a failed read: into the trace and the log."""
+        """Go on without memory after a failed read: into the trace and the log.
+
+        A store of another event loop is a mistake in the program, which would only hide here: it is raised.
+        """
+        if isinstance(error, WrongOwnerError):
+            raise error
         self._run.trace.entry(self.processor_id, self.phase).error = f"{type(error).__name__}: {error}"
         _log.warning("%s goes on without memory: %s", self.processor_id, error)
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the run's model, or another one, for a value; a model that cannot answer is an error."""
-        if self._run.ask is None:
-            raise RecollectError("this run has no model that a processor could ask")
-        return await self._run.ask(prompt, output_type, model=model)
+        """Ask the run's model, or another one, for a value.
+
+        A model that answers nothing but prompts, as the offline one, is a `ModelNotAskableError`, and a note
+        in the trace: catch it to skip what needs an answer. A guard that lets it through stops the run.
+        """
+        try:
+            return await (self._run.ask or _nobody)(prompt, output_type, model=model)
+        except ModelNotAskableError:
+            self.note("the model cannot be asked")
+            raise
 
 
 class Processor:

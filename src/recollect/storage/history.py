@@ -12,6 +12,7 @@ from recollect.scope import Scope, tenant_of_key
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
+from recollect.storage.turns import prefix_bounds
 from recollect.storage.users import raise_epoch
 
 _MOST_IDS = 1000
@@ -161,8 +162,7 @@ def _around(scope: Scope, ids: Sequence[str], previous: int, following: int) -> 
 
 
 def _of_run(scope: Scope, run_id: str) -> Transaction[list[Message]]:
-    bounds = {"low": f"{run_id}:", "high": f"{run_id};"}  # ";" comes right behind ":"
-    found = yield from query("messages_with_prefix", app_keys(scope) | bounds)
+    found = yield from query("messages_with_prefix", app_keys(scope) | prefix_bounds(run_id))
     rows = [row for row in found if row[_RUN] == run_id]  # the prefix may be that of another run's id
     if not rows:
         return []
