@@ -14,6 +14,7 @@ from recollect.testing.contract.transfer import MergeContract, TransferContract
 from recollect.testing.contract.turns import TurnsContract
 from recollect.testing.contract.user_memory import UserMemoryContract
 from recollect.testing.contract.user_state import UserStateContract
+from recollect.testing.contract.working_memory import WorkingMemoryContract, WorkingMemoryVersionsContract
 
 __all__ = [
     "BadInputContract",
@@ -32,4 +33,6 @@ __all__ = [
     "TurnsContract",
     "UserMemoryContract",
     "UserStateContract",
+    "WorkingMemoryContract",
+    "WorkingMemoryVersionsContract",
 ]

@@ -12,6 +12,7 @@ from recollect.testing.contract.transfer import MergeContract, TransferContract
 from recollect.testing.contract.turns import TurnsContract
 from recollect.testing.contract.user_memory import UserMemoryContract
 from recollect.testing.contract.user_state import UserStateContract
+from recollect.testing.contract.working_memory import WorkingMemoryContract, WorkingMemoryVersionsContract
 
 
 class StoreContract(
@@ -23,6 +24,8 @@ class StoreContract(
     SearchRowsContract,
     UserMemoryContract,
     UserStateContract,
+    WorkingMemoryContract,
+    WorkingMemoryVersionsContract,
     EpochsContract,
     EraseContract,
     TransferContract,

@@ -1,0 +1,2 @@
+-- Placeholder: the migration of vectors takes this number.
+SELECT 1;
