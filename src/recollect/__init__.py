@@ -36,11 +36,13 @@ from recollect.processors.message_history import MessageHistoryProcessor, Messag
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
 from recollect.processors.spans import SpanGuard
+from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
 from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
 from recollect.trace import Trace, TraceEntry
+from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
@@ -92,5 +94,7 @@ __all__ = [
     "TraceEntry",
     "TripWire",
     "Usage",
+    "WorkingMemory",
+    "WorkingMemoryProcessor",
     "open_store",
 ]

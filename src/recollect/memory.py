@@ -7,7 +7,7 @@ what is left out is the memory's own: the ids it was made with, or ids that no o
 
 import secrets
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Self, Unpack
 
 from recollect.errors import RecollectError
@@ -21,16 +21,19 @@ from recollect.processors.message_history import (
     MessagePersistenceProcessor,
 )
 from recollect.processors.other_threads import OtherThreadsProcessor
+from recollect.processors.working_memory import WorkingMemoryProcessor, working_memory_options
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import Thread
+from recollect.working_memory.merge import Strategy
+from recollect.working_memory.value import WorkingMemory
 
 _IDS_AT_ONCE = 500
 
 
 class Memory:
-    """What an agent remembers: message history now, recall and working memory to come."""
+    """What an agent remembers: message history and working memory now, recall to come."""
 
     def __init__(  # noqa: PLR0913 - document A's options, all by keyword
         self,
@@ -49,10 +52,11 @@ class Memory:
         """Say where to keep things, what to show of them, and whose they are by default.
 
         `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
-        messages of the user's other threads. `threads` are created if they are missing. Without
+        messages of the user's other threads. `working_memory` is a template, a Pydantic model class, or a
+        dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing. Without
         `resource_id` the memory has a user of its own.
         """
-        if semantic_recall or working_memory:
+        if semantic_recall:
             _not_yet()
         self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
         own = f"memory-{secrets.token_hex(8)}"
@@ -60,6 +64,10 @@ class Memory:
         self._defaults = RunIds(tenant_id, resource_id or own, thread_id or own_thread)
         self._last_messages = _checked_last(last_messages)
         self._other_threads = other_threads
+        options = working_memory_options(working_memory)
+        self._working_memory = (
+            None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
+        )
         self._threads = tuple(threads)
         self._old = tuple(processors)
         if processors:
@@ -71,19 +79,27 @@ class Memory:
             )
 
     def get_input_processors(self) -> list[Processor]:
-        """Return the processors that read: other threads, then history."""
+        """Return the processors that read: other threads, history, and what stands before both."""
         ids = self._ids()
         found: list[Processor] = []
         if self._other_threads:
             found.append(OtherThreadsProcessor(self._handle, last_messages=self._other_threads, **ids))
         found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
+        if self._working_memory is not None:
+            found.append(self._working_memory)
         if self._old:
             found.append(LegacyProcessors(self._old))
         return found
 
     def get_output_processors(self) -> list[Processor]:
-        """Return the processors that write: the turn."""
-        return [MessagePersistenceProcessor(self._handle, **self._ids())]
+        """Return the processors that write: the turn, and what is learned from it."""
+        turn = MessagePersistenceProcessor(self._handle, **self._ids())
+        # Before the turn, to hold on to the user's epoch while nothing of the turn is written.
+        return [turn] if self._working_memory is None else [self._working_memory, turn]
+
+    def get_tools(self) -> list[Callable[..., object]]:
+        """Return the tools for the model; an agent takes those of its memory by itself."""
+        return [] if self._working_memory is None else [*self._working_memory.get_tools()]
 
     async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
         """Return the messages of a thread, oldest first; an unknown thread has none."""
@@ -177,16 +193,57 @@ class Memory:
         """Search by meaning; comes with recall."""
         _not_yet()
 
-    async def get_working_memory(self, **_: object) -> NoReturn:
-        """Return the user's profile; comes with working memory."""
-        _not_yet()
+    async def get_working_memory(self, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Return what is known of the user, or in the thread: fields that read as keys and as attributes."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.get_working_memory(scope=place))
 
-    async def update_working_memory(self, *_: object, **__: object) -> NoReturn:
-        """Change the user's profile; comes with working memory."""
-        _not_yet()
+    async def update_working_memory(
+        self,
+        patch: dict[str, object],
+        *,
+        strategy: Strategy = "merge",
+        expected_version: int | None = None,
+        **ids: Unpack[Ids],
+    ) -> WorkingMemory:
+        """Change working memory: None deletes a field, lists replace, what is not mentioned stays."""
+        store, place = await self._working_place(**ids)
+        own = self._working_memory
+        changed = await store.update_working_memory(
+            patch,
+            strategy=strategy,
+            expected_version=expected_version,
+            check=None if own is None else own.shape.checked,
+            scope=place,
+        )
+        return self._with_fields(changed)
+
+    async def working_memory_history(
+        self, *, limit: int | None = None, **ids: Unpack[Ids]
+    ) -> list[WorkingMemory]:
+        """Return the kept versions of working memory, the newest first."""
+        store, place = await self._working_place(**ids)
+        found = await store.working_memory_history(limit=limit, scope=place)
+        return [self._with_fields(version) for version in found]
+
+    async def restore_working_memory(self, version: int, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Make an earlier version of working memory the present one, as a new version."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.restore_working_memory(version, scope=place))
+
+    async def clear_working_memory(self, **ids: Unpack[Ids]) -> int:
+        """Forget working memory with all its versions, and return how many there were."""
+        store, place = await self._working_place(**ids)
+        return await store.clear_working_memory(scope=place)
+
+    async def settled(self) -> None:
+        """Wait until the work that goes on after answers is done."""
+        if self._working_memory is not None:
+            await self._working_memory.settled()
 
     async def close(self) -> None:
-        """Close the store if this memory opened it."""
+        """Finish what is under way, and close the store if this memory opened it."""
+        await self.settled()
         await self._handle.close()
 
     async def __aenter__(self) -> Self:
@@ -205,6 +262,16 @@ class Memory:
         given = run_ids(ids)
         store = await self._handle.get()
         return store, self._resolved(given, store)
+
+    async def _working_place(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        store, scope = await self._scope(**ids)
+        own = self._working_memory
+        return store, scope.with_thread(None) if own is None else own.place_of(scope)
+
+    def _with_fields(self, memory: WorkingMemory) -> WorkingMemory:
+        return (
+            memory if self._working_memory is None else memory.with_fields(self._working_memory.shape.fields)
+        )
 
     def _resolved(self, ids: RunIds, store: Store) -> Scope:
         scope = resolve_scope(ids, self._defaults, store)
@@ -229,4 +296,4 @@ def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT0
 
 
 def _not_yet() -> NoReturn:
-    raise RecollectError("recall and working memory are not part of this version yet; history is")
+    raise RecollectError("recall is not part of this version yet; history and working memory are")

@@ -15,7 +15,7 @@ from recollect.checks import check_id, check_int, check_text
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.processors.base import Ids, RunIds, RunState, run_ids
+from recollect.processors.base import Ids, RunIds, RunState, ToolProvider, run_ids
 from recollect.processors.expand import Item, expand
 from recollect.sync import Portal
 from recollect.trace import Trace
@@ -52,10 +52,12 @@ class Agent:
         """
         self._model = model
         self._instructions = check_text(instructions, "instructions")
-        self._tools = tuple(tools)
         self._memory = memory
         self._input_side = expand(input_processors, "input", memory)
         self._output_side = expand(output_processors, "output", memory)
+        # Only there does memory write, so only there are its tools of any use.
+        owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
+        self._tools = (*tools, *(tool for owner in owners for tool in owner.get_tools()))
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
         self._trace_content = trace_content
         self._engine: Any = None

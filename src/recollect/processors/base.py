@@ -6,7 +6,7 @@ others, and stops the run with `ctx.abort(reason)`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -21,7 +21,7 @@ from typing import (
 )
 
 from recollect.checks import check_id, check_tenant
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelUnavailableError, RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
@@ -185,7 +185,7 @@ class RunContext:
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Ask the run's model, or another one, for a value; a model that cannot answer is an error."""
         if self._run.ask is None:
-            raise RecollectError("this run has no model that a processor could ask")
+            raise ModelUnavailableError("this run has no model that a processor could ask")
         return await self._run.ask(prompt, output_type, model=model)
 
 
@@ -242,4 +242,13 @@ class ProcessorProvider(Protocol):
 
     def get_output_processors(self) -> list[Processor]:
         """Return the processors for the output side."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A processor or a memory that has tools for the model."""
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the tools, the same ones every time."""
         ...

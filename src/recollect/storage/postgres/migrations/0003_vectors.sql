@@ -1,2 +1,2 @@
 -- Placeholder: the migration of vectors takes this number.
-SELECT 1;
+CREATE TABLE recollect.placeholder_of_vectors (number bigint);
