@@ -36,8 +36,9 @@ def talk_of(messages: Sequence[Message]) -> str:
     if any(message.metadata.get("aborted") for message in messages):
         return ""
     spoken = {("user", "input"), ("assistant", "response")}
-    lines = [f"{m.role}: {m.text}" for m in messages if (m.role, m.origin) in spoken and m.text]
-    return "\n".join(lines)
+    said = [message for message in messages if (message.role, message.origin) in spoken and message.text]
+    # Indented, so that no text can pass for a line that somebody else said.
+    return "\n".join(f"{message.role}: {message.text}".replace("\n", "\n  ") for message in said)
 
 
 async def ask_model(
