@@ -139,13 +139,13 @@ class WorkingMemoryProcessor(Processor):
         What is removed from here on must not come back by what is still to be asked.
         """
         epoch: int | None = None
-        try:
-            store = await self._handle.get()
-            place = self._place(ctx, store)
-            if place is not None and lesson.talk:
-                epoch = await store.pin_epoch(scope=place)
-        except StorageError as error:
-            _report(ctx, error)
+        if lesson.talk:
+            try:
+                store = await self._handle.get()
+                place = self._place(ctx, store)
+                epoch = None if place is None else await store.pin_epoch(scope=place)
+            except StorageError as error:
+                _report(ctx, error)
         ctx.on_commit(partial(self._keep, lesson, epoch, ctx))
         return False
 
