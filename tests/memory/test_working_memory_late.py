@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.agent.models import Halting
 from tests.agent.support import ADA, Mode, answer, both_modes, model_of
 from tests.memory.profiles import NotingModel, Slow
 
@@ -165,6 +166,21 @@ async def test_left_stream_leaves_the_old_fields(store: Store) -> None:
     slow.go_on.set()
     assert (await memory.get_working_memory(**ADA)).version == 0
     assert len(await memory.get_messages(**ADA)) == 2
+
+
+async def test_answer_that_was_broken_off_is_kept_and_not_learned_from(store: Store) -> None:
+    """`save_partial` keeps what was seen, but half an answer teaches nothing."""
+    noting = NotingModel({"email": "a"})
+    memory = Memory(store, working_memory=options(noting.model, extract="before"))
+    halting = Halting("I will", " write")
+    stream = Agent(halting, memory=memory).stream("hi", save_partial=True, **ADA)
+    async with stream:
+        async for event in stream:
+            if event.text == " write":
+                break
+    saved = await memory.get_messages(**ADA)
+    assert [(m.text, m.metadata) for m in saved] == [("hi", {}), ("I will write", {"aborted": True})]
+    assert (noting.prompts, (await memory.get_working_memory(**ADA)).version) == ([], 0)
 
 
 def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:

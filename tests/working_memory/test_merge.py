@@ -59,6 +59,7 @@ def test_check_may_change_what_is_kept() -> None:
 
     with pytest.raises(InvalidArgumentError):
         applied({}, {"a": 1}, "merge", refuse)
+    assert applied({"b": 1}, {"a": 1, "c": 2}, "merge", lambda _: {"c": None}) == {"b": 1}
     assert applied({"stale": 1}, {"stale": ""}, "merge", lambda values: values) == {"stale": 1}
 
 

@@ -65,6 +65,7 @@ PERSON: dict[str, Any] = {
         "both": {"allOf": [{"type": "string"}, {"minLength": 2}]},
         "odd": {"not": {"type": "string"}},
         "free": True,
+        "loose": {"properties": {"a": {}}, "additionalProperties": False, "required": ["a"], "items": {}},
         "none": False,
         "more": {"type": "object", "additionalProperties": {"type": "boolean"}},
         "me": {"$ref": "#"},
@@ -86,6 +87,8 @@ FITS: list[dict[str, Any]] = [
     {"home": {"zip": 7}},
     {"either": 5, "one": 3, "both": "xy", "odd": 3, "free": [None], "more": {"x": True}},
     {"me": {"me": {"age": 1}}},
+    {"loose": "neither an object nor a list"},
+    {"loose": [1]},
 ]
 
 DOES_NOT_FIT: list[tuple[dict[str, Any], str]] = [
@@ -179,6 +182,16 @@ def test_model_with_a_rule_over_all_fields_is_given_what_there_is() -> None:
     assert shape.checked({"low": 5}) == {"low": 5}
     with pytest.raises(InvalidArgumentError, match="all fields: Value error, out of order"):
         shape.checked({"low": 5, "high": 4})
+
+
+def test_field_that_the_model_never_writes_is_not_kept() -> None:
+    """What a model excludes from its own output has no place in what is shown with every prompt."""
+
+    class Secretive(BaseModel):
+        name: str
+        password: str = Field(exclude=True)
+
+    assert read_schema(Secretive).checked({"name": "Ann", "password": "x"}) == {"name": "Ann"}
 
 
 def test_schema_is_shown_as_json() -> None:

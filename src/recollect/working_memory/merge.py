@@ -28,7 +28,9 @@ def applied(
     if check is not None:
         # What is older than the template or schema is not looked at again, or nothing could be changed.
         altered = {name: new[name] for name in patch if name in new and not _is_same(name, old, new)}
-        new |= check(altered)
+        checked = check(altered)
+        new = {name: checked.get(name) if name in altered else value for name, value in new.items()}
+        new = {name: value for name, value in (new | checked).items() if value is not None}
     return new
 
 

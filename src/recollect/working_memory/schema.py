@@ -116,7 +116,8 @@ class ModelSchema:
             raise InvalidArgumentError(
                 "patch", f"does not fit the schema: {type(error).__name__} in {self._model.__name__}"
             ) from error
-        return {name: dumped[name] for name in values if name in dumped}
+        kept = {name for name, info in self._model.model_fields.items() if not info.exclude}
+        return {name: dumped[name] for name in values if name in kept}
 
 
 def _known(values: Mapping[str, object], fields: tuple[str, ...]) -> dict[str, object]:
