@@ -41,6 +41,7 @@ from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
+from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
@@ -48,6 +49,7 @@ from recollect.storage.base import Store
 from recollect.storage.open import open_store
 from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
 from recollect.trace import Trace, TraceEntry
+from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
@@ -108,6 +110,8 @@ __all__ = [
     "TripWire",
     "Usage",
     "Why",
+    "WorkingMemory",
+    "WorkingMemoryProcessor",
     "WrongOwnerError",
     "open_store",
 ]

@@ -15,7 +15,15 @@ from recollect.checks import check_int, check_text
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.processors.base import Ids, Processor, ProcessorProvider, RunIds, RunState, run_ids
+from recollect.processors.base import (
+    Ids,
+    Processor,
+    ProcessorProvider,
+    RunIds,
+    RunState,
+    ToolProvider,
+    run_ids,
+)
 from recollect.processors.expand import Item, expand
 from recollect.sync import Portal
 from recollect.trace import Trace
@@ -53,10 +61,12 @@ class Agent:
         """
         self._model = _checked_model(model)
         self._instructions = check_text(instructions, "instructions")
-        self._tools = _checked_tools(tools)
         provider = _checked_memory(memory)
         self._input_side = expand(input_processors, "input", provider)
         self._output_side = expand(output_processors, "output", provider)
+        # Only there does memory write, so only there are its tools of any use.
+        owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
+        self._tools = (*_checked_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
         self._trace_content = trace_content
         self._engine: Engine | None = None

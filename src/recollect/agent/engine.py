@@ -111,7 +111,7 @@ class Engine:
         return _failed(call, clean_text(problem))
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the model, or another one, for a value of a type."""
+        """Ask the model, or another one, once for a value of a type."""
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
             raise ModelNotAskableError(
@@ -119,7 +119,8 @@ class Engine:
                 "give the processor another model, or do without"
             )
         try:
-            answer = await PydanticAgent(chosen, output_type=output_type).run(prompt)
+            # Without a second try: what a processor asks costs one request, and no more.
+            answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
         except _MODEL_FAULTS as error:
             raise ModelError(f"the model that a processor asked failed: {error}") from error
         return answer.output

@@ -6,7 +6,7 @@ others, and stops the run with `ctx.abort(reason)`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -278,4 +278,13 @@ class ProcessorProvider(Protocol):
 
     def get_output_processors(self) -> list[Processor]:
         """Return the processors for the output side."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A processor or a memory that has tools for the model."""
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the tools, the same ones every time."""
         ...
