@@ -1,5 +1,6 @@
 """WorkingMemoryProcessor by itself: document A's unit tests by name, and what they leave open."""
 
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,6 @@ from tests.processors.contexts import context, new_run, save
 from recollect import InvalidArgumentError, Message, ModelError, Scope, Store, WorkingMemoryProcessor
 from recollect.errors import ModelUnavailableError
 from recollect.processors.base import RunState
-from recollect.testing.contract.samples import nested
 
 pytestmark = pytest.mark.anyio
 
@@ -204,7 +204,7 @@ class TestOutput:
             ({"name": float("nan")}, "not JSON (ValueError)"),
             ({"name": {1, 2}}, "not JSON (TypeError)"),
             ({"name": "x" * 1_000_000}, "at most 65,536"),
-            ({"name": nested(70)}, "nested deeper"),
+            ({"name": json.loads("[" * 70 + "1" + "]" * 70)}, "nested deeper"),
             (ModelUnavailableError("no key"), None),
         ],
         ids=range(10),
