@@ -172,7 +172,7 @@ async def test_whole_store_works_when_opened_as_a_plain_role(plain_url: str) -> 
         assert await store.delete_messages(["m3"], scope=ann) == 2
         assert await store.delete_memory("k", scope=ann)
         assert await store.clear_history(scope=eve) == 1
-        assert (await store.erase(scope=ann)).total == 4
+        assert (await store.erase(scope=ann)).total == 5
         assert await store.count_user_history(scope=Scope(2, "ann")) == 1
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from recollect.errors import WrongOwnerError
 from recollect.processors.base import Processor, RunState
 from recollect.processors.expand import id_of
-from recollect.processors.message_history import MessagePersistenceProcessor
 
 _log = logging.getLogger("recollect")
 
@@ -17,20 +16,19 @@ async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises:
     Where several processors write, one that fails does not stop the others, and only memory's own write
     counts. The first error is raised at the end if the caller wants that; the trace has all of them.
     """
-    memory = {id_of(item) for item in output_side if isinstance(item, MessagePersistenceProcessor)}
-    done: list[bool] = []
+    memory = {id_of(item) for item in output_side if item.writes_memory}
     errors: list[Exception] = []
+    is_saved, has_failed = False, False
     for processor_id, commit in run.commits:
-        is_done = False
+        counts = not memory or processor_id in memory
         try:
             with run.trace.timed(processor_id, "commit"):
-                is_done = await commit() is not False
+                is_saved |= await commit() is not False and counts
         except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
             _log.warning("%s could not save the turn: %s", processor_id, error)
             errors.append(error)
-        if not memory or processor_id in memory:
-            done.append(is_done)
+            has_failed |= counts
     for error in errors:
         if raises or isinstance(error, WrongOwnerError):
             raise error
-    return bool(done) and all(done)
+    return is_saved and not has_failed

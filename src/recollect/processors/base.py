@@ -218,6 +218,7 @@ class Processor:
     `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
     that the model is shown. `after_memory` puts it behind memory on the input side. `blocks_only` promises
     that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
+    `writes_memory` says that what it stages is what `result.saved` is about.
     """
 
     id: str = ""
@@ -225,6 +226,7 @@ class Processor:
     after_memory: bool = False
     blocks_only: ClassVar[bool] = False
     observes: ClassVar[bool] = False
+    writes_memory: ClassVar[bool] = False
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
         """Change or block what the model will be shown."""

@@ -30,6 +30,7 @@ class MessagePersistenceProcessor(Processor):
 
     id = "message-persistence"
     observes: ClassVar[bool] = True
+    writes_memory: ClassVar[bool] = True
 
     def __init__(
         self,

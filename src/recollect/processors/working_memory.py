@@ -61,6 +61,7 @@ class WorkingMemoryProcessor(Processor):
 
     id = "working-memory"
     observes: ClassVar[bool] = True
+    writes_memory: ClassVar[bool] = True
 
     def __init__(  # noqa: PLR0913 - document A's options, all by keyword
         self,
