@@ -77,7 +77,7 @@ class Recaller:
         self._budget = budget
         self._embed_seconds = embed_seconds
         self._caches: WeakKeyDictionary[Store, ImageCache] = WeakKeyDictionary()
-        self._indexers: WeakKeyDictionary[Store, Indexer] = WeakKeyDictionary()
+        self._indexers: WeakKeyDictionary[asyncio.AbstractEventLoop, Indexer] = WeakKeyDictionary()
 
     async def search(
         self,
@@ -107,32 +107,34 @@ class Recaller:
     def saved(self, scope: Scope, store: Store) -> None:
         """Say that messages of a user were saved, so that they are embedded soon."""
         if self._embedder is not None:
-            self._indexer(store, self._embedder).notify(scope, store)
+            self._indexer(self._embedder).notify(scope, store)
 
     async def settled(self) -> None:
         """Wait until every message that was saved or searched has its vectors."""
-        store = await self._stores.get()
-        if store in self._indexers:
-            await self._indexers[store].settled()
+        indexer = self._indexers.get(asyncio.get_running_loop())
+        if indexer is not None:
+            await indexer.settled()
 
     async def close(self) -> None:
         """Stop embedding in the running event loop; what is left is done another time."""
-        store = await self._stores.get()
-        if store in self._indexers:
-            await self._indexers.pop(store).close()
+        indexer = self._indexers.pop(asyncio.get_running_loop(), None)
+        if indexer is not None:
+            await indexer.close()
 
     def _cache(self, store: Store) -> ImageCache:
         if store not in self._caches:
             self._caches[store] = ImageCache(self._budget)
         return self._caches[store]
 
-    def _indexer(self, store: Store, embedder: Embedding) -> Indexer:
-        if store not in self._indexers:
-            self._indexers[store] = Indexer(embedder)
-        return self._indexers[store]
+    def _indexer(self, embedder: Embedding) -> Indexer:
+        loop = asyncio.get_running_loop()
+        if loop not in self._indexers:
+            self._indexers[loop] = Indexer(embedder)
+        return self._indexers[loop]
 
     def _catch_up(self, image: Image, scope: Scope, store: Store) -> None:
-        if not image.has_vector.all():
+        # What has no words never gets a vector.
+        if (~image.has_vector & (image.postings.lengths > 0)).any():
             self.saved(scope, store)
 
     async def _searched(self, search: _Search, image: Image, store: Store) -> Recall:
