@@ -43,6 +43,13 @@ class Place(NamedTuple):
     thread_id: str
 
 
+class Model(NamedTuple):
+    """What made a vector: an embedder's model, and how long its vectors are."""
+
+    model_id: str
+    dimensions: int
+
+
 class Image:
     """One user's memory."""
 
@@ -50,7 +57,7 @@ class Image:
         """Begin empty, as of an epoch."""
         self.epoch = epoch
         self.last_stamp = 0
-        self.models: set[str] = set()
+        self.models: set[Model] = set()
         self.places: dict[Place, int] = {}
         self.speakers: dict[str, int] = {}
         self.postings = Postings()
@@ -181,13 +188,20 @@ class Image:
         start, end = self._spans.values[best].tolist()
         return start, end
 
-    def check_model(self, model_id: str) -> None:
-        """Refuse to compare vectors of different models."""
-        if others := self.models - {model_id}:
-            raise EmbedderChangedError(
-                f"stored vectors are of {min(others)!r}, the embedder is {model_id!r}; "
-                "run `recollect reindex`, or go back to the embedder of before"
-            )
+    def check_model(self, model_id: str, dimensions: int | None) -> None:
+        """Refuse to compare vectors of different models, or of different lengths."""
+        for model in sorted(self.models):
+            if model.model_id != model_id:
+                raise EmbedderChangedError(
+                    f"stored vectors are of {model.model_id!r}, the embedder is {model_id!r}; "
+                    "run `recollect reindex`, or go back to the embedder of before"
+                )
+            if model.dimensions != (dimensions or model.dimensions):
+                raise EmbedderChangedError(
+                    f"stored vectors of {model_id!r} have {model.dimensions} dimensions, the embedder's have "
+                    f"{dimensions}; give it a model_id of its own and run `recollect reindex`, or go back to "
+                    "the embedder of before"
+                )
 
     def _add_rows(self, rows: Sequence[SearchRow]) -> None:
         numbers, apps, projects, threads, _, times, speakers, asks, hashes, counts = zip(*rows, strict=True)
@@ -230,8 +244,8 @@ class Image:
         rows = rows[rows != NONE]
         if self.has_vector[rows].any():
             return False  # they were made anew
-        self.models |= {vector.model_id for vector in vectors}
-        if len(self.models) == 1:
+        self.models |= {Model(vector.model_id, vector.dimensions) for vector in vectors}
+        if vectors and len(self.models) == 1:
             self._append_vectors(vectors, rows)
         return True
 

@@ -41,7 +41,7 @@ class Indexer:
         self._waiting: OrderedDict[_Key, tuple[Store, Scope]] = OrderedDict()
         self._done_up_to: OrderedDict[_Key, int] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
-        self._error: RecollectError | None = None
+        self._errors: dict[_Key, RecollectError] = {}
 
     def notify(self, scope: Scope, store: Store) -> None:
         """Say that a user may have messages without vectors."""
@@ -53,8 +53,9 @@ class Indexer:
         """Wait until everything is embedded; raise what kept the embedder from it."""
         while self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self._errors:
+            _, error = self._errors.popitem()
+            self._errors.clear()
             raise error
 
     async def close(self) -> None:
@@ -69,9 +70,15 @@ class Indexer:
             key, (store, scope) = self._waiting.popitem(last=False)
             try:
                 await self._embed_user(key, scope, store)
+                self._errors.pop(key, None)  # what failed before was made up for
             except RecollectError as error:
-                self._error = error
+                self._keep_error(key, error)
                 _log.warning("messages wait for their vectors: %s", error)
+
+    def _keep_error(self, key: _Key, error: RecollectError) -> None:
+        self._errors[key] = error
+        if len(self._errors) > _MOST_MARKS:
+            del self._errors[next(iter(self._errors))]
 
     async def _embed_user(self, key: _Key, scope: Scope, store: Store) -> None:
         model_id = self._embedder.model_id
@@ -81,8 +88,9 @@ class Indexer:
             )
             if not waiting.messages:
                 return
-            await embed_messages(self._embedder, waiting, scope, store)
-            if len(waiting.messages) < MESSAGES_AT_ONCE:
+            kept = await embed_messages(self._embedder, waiting, scope, store)
+            # Fewer are kept if something was removed meanwhile; then the others are looked for again.
+            if kept == len(waiting.messages) < MESSAGES_AT_ONCE:
                 self._mark(key, waiting.messages[-1].number)
 
     def _mark(self, key: _Key, number: int) -> None:

@@ -78,15 +78,19 @@ def rank(
     question: Question,
     vector: Floats | None = None,
     inside: NDArray[np.bool_] | None = None,
+    spare: int = 0,
 ) -> Ranking:
-    """Rank the rows of an image, or those `inside` a part of it."""
+    """Rank the rows of an image, or those `inside` a part of it.
+
+    `spare` is how many of them the caller may pass over, so that as many more are looked at.
+    """
     names = question.names(image.speakers)
     terms = question.terms_without(names)
     text = score_text(image.postings, terms)
     cosines = None if vector is None else image.similarities(vector)
     speaker = image.speakers[names[0]] if len(names) == 1 else None
     view = _View(image, question, text, cosines, speaker, inside)
-    chosen = view.candidates()
+    chosen = view.candidates(CANDIDATES + spare)
     parts = _weighted(view.features(chosen), HYBRID_WEIGHTS if cosines is not None else TEXT_WEIGHTS)
     final = np.sum(list(parts.values()), axis=0, dtype=np.float32)
     best = np.argsort(-final, kind="stable")
@@ -121,7 +125,7 @@ class _View:
     speaker: int | None
     inside: NDArray[np.bool_] | None
 
-    def candidates(self) -> NDArray[np.intp]:
+    def candidates(self, count: int) -> NDArray[np.intp]:
         """Return the rows worth a closer look: by their own match and their neighbours'."""
         base = self._smoothed(_standard(self.text.scores, self.inside), 0.3)
         if self.cosines is not None:
@@ -132,11 +136,7 @@ class _View:
             base[~self.inside] = -np.inf
         if self.cosines is None:
             base[~self._near_a_match()] = -np.inf
-        rows = (
-            np.arange(len(base))
-            if len(base) <= CANDIDATES
-            else np.argpartition(-base, CANDIDATES)[:CANDIDATES]
-        )
+        rows = np.arange(len(base)) if len(base) <= count else np.argpartition(-base, count)[:count]
         rows = rows[base[rows] > -np.inf]
         rows.sort()
         return rows
