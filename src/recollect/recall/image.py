@@ -17,6 +17,7 @@ from recollect.errors import EmbedderChangedError
 from recollect.recall.columns import Column
 from recollect.recall.postings import MOST_ROWS, Postings
 from recollect.recall.time_words import count_time_words
+from recollect.storage.records import VectorModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +44,19 @@ class Place(NamedTuple):
     thread_id: str
 
 
-class Model(NamedTuple):
-    """What made a vector: an embedder's model, and how long its vectors are."""
-
-    model_id: str
-    dimensions: int
+def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None) -> None:
+    """Refuse to mix vectors of different models, or of different lengths."""
+    if stored.model_id != model_id:
+        raise EmbedderChangedError(
+            f"stored vectors are of {stored.model_id!r}, the embedder is {model_id!r}; "
+            "run `recollect reindex`, or go back to the embedder of before"
+        )
+    if stored.dimensions != (dimensions or stored.dimensions):
+        raise EmbedderChangedError(
+            f"stored vectors of {model_id!r} have {stored.dimensions} dimensions, the embedder's have "
+            f"{dimensions}; give it a model_id of its own and run `recollect reindex`, or go back to "
+            "the embedder of before"
+        )
 
 
 class Image:
@@ -57,7 +66,7 @@ class Image:
         """Begin empty, as of an epoch."""
         self.epoch = epoch
         self.last_stamp = 0
-        self.models: set[Model] = set()
+        self.models: set[VectorModel] = set()
         self.places: dict[Place, int] = {}
         self.speakers: dict[str, int] = {}
         self.postings = Postings()
@@ -191,17 +200,7 @@ class Image:
     def check_model(self, model_id: str, dimensions: int | None) -> None:
         """Refuse to compare vectors of different models, or of different lengths."""
         for model in sorted(self.models):
-            if model.model_id != model_id:
-                raise EmbedderChangedError(
-                    f"stored vectors are of {model.model_id!r}, the embedder is {model_id!r}; "
-                    "run `recollect reindex`, or go back to the embedder of before"
-                )
-            if model.dimensions != (dimensions or model.dimensions):
-                raise EmbedderChangedError(
-                    f"stored vectors of {model_id!r} have {model.dimensions} dimensions, the embedder's have "
-                    f"{dimensions}; give it a model_id of its own and run `recollect reindex`, or go back to "
-                    "the embedder of before"
-                )
+            check_same_model(model, model_id, dimensions)
 
     def _add_rows(self, rows: Sequence[SearchRow]) -> None:
         numbers, apps, projects, threads, _, times, speakers, asks, hashes, counts = zip(*rows, strict=True)
@@ -244,7 +243,7 @@ class Image:
         rows = rows[rows != NONE]
         if self.has_vector[rows].any():
             return False  # they were made anew
-        self.models |= {Model(vector.model_id, vector.dimensions) for vector in vectors}
+        self.models |= {VectorModel(vector.model_id, vector.dimensions) for vector in vectors}
         if vectors and len(self.models) == 1:
             self._append_vectors(vectors, rows)
         return True
