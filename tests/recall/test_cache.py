@@ -99,7 +99,9 @@ async def test_users_and_tenants_have_images_of_their_own(store: Store) -> None:
 
 async def test_searches_at_once_are_all_right_while_others_save(store: Store) -> None:
     """Many searches of one user and of many, with writes between them, each see all saved before."""
-    async with Memory(store, tenant_id=None, semantic_recall=True, embedder=Words(), resource_id="x") as memory:
+    async with Memory(
+        store, tenant_id=None, semantic_recall=True, embedder=Words(), resource_id="x"
+    ) as memory:
 
         async def talk(user: str, count: int) -> None:
             for n in range(count):

@@ -91,7 +91,9 @@ def test_similarity_is_that_of_the_nearest_piece(said: list[Said]) -> None:
     found = image.similarities(VECTOR)
     for row, message in enumerate(said):
         expected = reference.cosine(message, VECTOR.tolist())
-        assert math.isclose(found[row], expected, abs_tol=1e-6) or (math.isnan(found[row]) and math.isnan(expected))
+        assert math.isclose(found[row], expected, abs_tol=1e-6) or (
+            math.isnan(found[row]) and math.isnan(expected)
+        )
         piece = image.best_piece(row, VECTOR)
         if len(message.pieces) < 2:
             assert piece is None

@@ -130,7 +130,9 @@ async def test_every_user_is_served_when_many_save_at_once(store: Store) -> None
     """Twenty users who save together all have their vectors when it has settled."""
     async with memory_of(store, Words()) as memory:
         users = [f"user {n}" for n in range(20)]
-        await asyncio.gather(*(memory.add_message("user", f"I am {user}.", resource_id=user) for user in users))
+        await asyncio.gather(
+            *(memory.add_message("user", f"I am {user}.", resource_id=user) for user in users)
+        )
         await memory.settled()
         for user in users:
             assert len((await store.search_rows(scope=Scope(None, user))).vectors) == 1

@@ -31,7 +31,9 @@ def asked(text: str) -> Question:
     return understand(text, NOW)
 
 
-def ranked(said: list[Said], text: str, *, vector: bool, place: tuple[str, str, str] | None = None) -> Ranking:
+def ranked(
+    said: list[Said], text: str, *, vector: bool, place: tuple[str, str, str] | None = None
+) -> Ranking:
     """Rank messages, or those of one thread."""
     image = image_of(said)
     inside = None if place is None else image.place_of == image.places.get(Place(*place), -5)
@@ -74,7 +76,9 @@ def test_ranks_are_true(said: list[Said], text: str, place: tuple[str, str, str]
         if why.text_rank is not None:
             assert why.text_rank == 1 + sum(other.text_score > why.text_score for other in whys.values())
         if why.vector_score is not None:
-            better = [o for o in whys.values() if o.vector_score is not None and o.vector_score > why.vector_score]
+            better = [
+                o for o in whys.values() if o.vector_score is not None and o.vector_score > why.vector_score
+            ]
             assert why.vector_rank == 1 + len(better)
             assert math.isclose(why.vector_score, reference.cosine(said[row], VECTOR.tolist()), abs_tol=1e-5)
 
