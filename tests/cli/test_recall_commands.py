@@ -76,7 +76,7 @@ def test_matches_are_json_when_asked_for(url: str) -> None:
     """Programs get ids, scores and the text."""
     found = answer("recall", "cello", "--url", url, *ADA, "--text-only", "--top-k", "2")
     assert found["searched"] == 3
-    assert [hit["id"] for hit in found["hits"]][0] == "m0"
+    assert found["hits"][0]["id"] == "m0"
     assert found["hits"][0]["why"] is None
 
 

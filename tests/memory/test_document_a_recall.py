@@ -1,6 +1,7 @@
 """Document A's tests of semantic recall beside other processors, by their names, on both engines."""
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 from tests.agent.guards import KeywordBlocker, Normalizer
@@ -21,8 +22,8 @@ GUIDE = [
 async def memory(store: Store) -> AsyncGenerator[tuple[Memory, Words]]:
     """A memory on each engine in turn, and its embedder, which knows what it was asked."""
     embedder = Words()
-    options = {"tenant_id": None, "resource_id": "ada", "thread_id": "now"}
-    async with Memory(store, last_messages=5, semantic_recall=True, embedder=embedder, **options) as found:  # pyright: ignore[reportArgumentType] - ids by name
+    options: dict[str, Any] = {"tenant_id": None, "resource_id": "ada", "thread_id": "now"}
+    async with Memory(store, last_messages=5, semantic_recall=True, embedder=embedder, **options) as found:
         await found.save_messages(GUIDE, thread_id="old")
         await found.settled()
         yield found, embedder
@@ -100,10 +101,10 @@ class TestSemanticRecallWithOtherProcessors:
 async def test_meaning_is_found_with_the_built_in_embedder(store: Store, mode: Mode) -> None:
     """Said months ago in other words and in another thread, it reaches the model; no key, no server."""
     embedder = Remembering()
-    ids = {"tenant_id": None, "resource_id": "ada"}
+    ids: dict[str, Any] = {"tenant_id": None, "resource_id": "ada"}
     async with Memory(
         store, semantic_recall={"top_k": 1, "message_range": 0}, embedder=embedder, **ids
-    ) as memory:  # pyright: ignore[reportArgumentType] - ids by name
+    ) as memory:
         for text in ("My sister plays the cello.", "The train leaves at nine.", "We painted the wall."):
             await memory.add_message("user", text, thread_id=text[:6])
         await memory.settled()

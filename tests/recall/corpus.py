@@ -24,7 +24,7 @@ _ASIDES = (
     "Why was that?",
     "Good for you.",
     "\U0001f600",
-    "你好，我们明天见。",
+    "你好\uff0c我们明天见。",
 )
 
 QUESTIONS = (

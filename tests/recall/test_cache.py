@@ -143,7 +143,7 @@ async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
 
     monkeypatch.setattr(Image, "apply", slow)
     search = asyncio.create_task(numbers(cache, scope, store))
-    while not begun.is_set():
+    while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
         await asyncio.sleep(0.001)
     search.cancel()
     await asyncio.gather(search, return_exceptions=True)

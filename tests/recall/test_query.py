@@ -76,8 +76,8 @@ def test_semantic_recall_is_refused_when_it_is_nonsense(value: object) -> None:
 
 def test_settings_are_taken_in_every_form() -> None:
     """True, False, a dict and settings are all understood."""
-    assert recall_settings(None) is recall_settings(False) is None
-    assert recall_settings(True) == RecallSettings()
+    values: tuple[object, ...] = (None, False, True)
+    assert [recall_settings(value) for value in values] == [None, None, RecallSettings()]
     settings = recall_settings({"top_k": 200, "threshold": 1, "message_range": {"before": 2}})
     assert settings is not None
     assert (settings.before, settings.after) == (2, 0)
@@ -194,7 +194,7 @@ async def test_result_is_a_sequence_of_hits(memory: Memory) -> None:
     await fill(memory, "cello one", "cello two")
     found = await memory.query("cello", message_range=0)
     assert len(found) == len(list(found)) == len(found[:5]) == 2
-    assert found[0] is list(found)[0]
+    assert found[0] is next(iter(found))
     assert found.searched == 2
 
 

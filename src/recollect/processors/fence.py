@@ -27,7 +27,7 @@ _OTHER_FORMS = {
 
 
 def _beginning_of(word: str) -> str:
-    """Return a pattern for a word, or at the end of a text for its beginning: the rest may come with the next."""
+    """Return a pattern for a word, or for its beginning at the end of a text: the rest may follow."""
     pattern = ""
     for letter in reversed(word):
         forms = "".join(chr(first + ord(letter) - ord("a")) for first in _ALPHABETS) + _OTHER_FORMS[letter]
