@@ -44,7 +44,7 @@ async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store:
         assert len(await numbers(cache, scope, store)) == (scope in written)
         assert 0 < cache.nbytes <= BUDGET
     assert len(cache) < 200
-    for scope in reversed(scopes):
+    for scope in reversed(scopes[-200:]):
         assert len(await numbers(cache, scope, store)) == (scope in written)
     assert cache.nbytes <= BUDGET
 
