@@ -3,6 +3,11 @@
 import asyncio
 import zlib
 
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.recall.minilm import MiniLM
+
 
 class Words:
     """Embeds a text by its words, so that texts with the same words are near each other."""
@@ -29,6 +34,28 @@ class Words:
         for word in text.lower().split():
             vector[zlib.crc32(word.strip(".,?!").encode()) % self.dimensions] += 1.0
         return vector
+
+
+class Remembering:
+    """The built-in embedder, which embeds each text once however often it is asked to."""
+
+    model_id = MiniLM.model_id
+    dimensions = MiniLM.dimensions
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._real = MiniLM()
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question."""
+        return (await self.embed_documents([text]))[0]
+
+    async def embed_documents(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        """Return the vectors of some texts."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known |= zip(new, await self._real.embed_documents(new), strict=True)
+        return [self._known[text] for text in texts]
 
 
 class Held(Words):

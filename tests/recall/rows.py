@@ -1,7 +1,7 @@
 """Search rows and vectors for tests of the image, made by hand and by Hypothesis."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ class Said:
     speaker: str | None = None
     asks: bool = False
     time: int = 0
-    pieces: Sequence[Sequence[float]] = field(default=())
+    pieces: Sequence[Sequence[float]] = ()
 
 
 def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7) -> SearchChanges:

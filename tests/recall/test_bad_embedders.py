@@ -1,4 +1,4 @@
-"""An embedder that hangs, fails, answers nonsense or was changed: search still answers, and says what is up."""
+"""An embedder that hangs, fails, answers nonsense or was changed: search still answers, and says why."""
 
 import asyncio
 import time
@@ -21,9 +21,11 @@ SAID = "The cello is in the attic."
 NAN = float("nan")
 
 
-def memory_of(store: Store, embedder: object, **options: bool) -> Memory:
+def memory_of(store: Store, embedder: object, *, semantic_recall: bool = False) -> Memory:
     """Return ada's memory."""
-    return Memory(store, tenant_id=None, resource_id="ada", embedder=embedder, **options)
+    return Memory(
+        store, tenant_id=None, resource_id="ada", embedder=embedder, semantic_recall=semantic_recall
+    )
 
 
 async def filled(store: Store, embedder: object | None = None, *texts: str) -> None:

@@ -44,7 +44,7 @@ async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store:
         assert len(await numbers(cache, scope, store)) == (scope in written)
         assert 0 < cache.nbytes <= BUDGET
     assert len(cache) < 200
-    for scope in reversed(scopes):
+    for scope in reversed(scopes[-200:]):
         assert len(await numbers(cache, scope, store)) == (scope in written)
     assert cache.nbytes <= BUDGET
 
@@ -143,7 +143,7 @@ async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
 
     monkeypatch.setattr(Image, "apply", slow)
     search = asyncio.create_task(numbers(cache, scope, store))
-    while not begun.is_set():
+    while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
         await asyncio.sleep(0.001)
     search.cancel()
     await asyncio.gather(search, return_exceptions=True)

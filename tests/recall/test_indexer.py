@@ -171,7 +171,7 @@ async def test_settled_raises_nothing_when_the_embedder_recovered_meanwhile(
     embedder = Broken(documents=True)
     async with memory_of(store, embedder) as memory:
         await memory.add_message("user", "The cello is in the attic.")
-        while "messages wait for their vectors" not in caplog.text:
+        while "messages wait for their vectors" not in caplog.text:  # noqa: ASYNC110 - another task logs it
             await asyncio.sleep(0.001)
         embedder.documents = False
         await memory.add_message("user", "The violin too.")
@@ -212,7 +212,7 @@ async def test_no_database_is_made_when_an_unused_memory_settles_and_closes(tmp_
     assert Agent(ScriptedModel("hi"), memory=memory)
     await memory.settled()
     await memory.close()
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - nobody is held up
 
 
 async def test_wordless_messages_are_not_looked_for_at_every_search(sqlite_url: str) -> None:

@@ -1,6 +1,7 @@
 """Ranking: its parts sum to the score, masks hold, ranks are true, and nothing strange upsets it."""
 
 import math
+import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_every_ranking_is_explained_and_in_order(
 ) -> None:
     """Scores fall along the order, are finite, and are the sums of their parts; masks hold."""
     ranking = ranked(said, text, vector=vector, place=place)
-    order = ranking.order.tolist()
+    order: list[int] = ranking.order.tolist()
     assert len(order) == len(set(order))
     scores = [float(ranking.scores[row]) for row in order]
     assert all(map(math.isfinite, scores))
@@ -71,7 +72,8 @@ def test_every_ranking_is_explained_and_in_order(
 def test_ranks_are_true(said: list[Said], text: str, place: tuple[str, str, str] | None) -> None:
     """The best text score has rank 1, the best cosine too, among what was searched."""
     ranking = ranked(said, text, vector=True, place=place)
-    whys = {row: ranking.why(row) for row in ranking.order.tolist()}
+    order: list[int] = ranking.order.tolist()
+    whys = {row: ranking.why(row) for row in order}
     for row, why in whys.items():
         if why.text_rank is not None:
             assert why.text_rank == 1 + sum(other.text_score > why.text_score for other in whys.values())
@@ -163,6 +165,14 @@ def test_message_of_the_time_is_preferred_when_the_question_names_one() -> None:
     assert ranking.order.tolist()[0] == 1
     assert ranking.why(1).parts["time"] > 0
     assert ranking.why(0).parts["time"] == 0
+
+
+def test_names_cost_little_when_there_are_many_or_long_ones() -> None:
+    """A thousand speakers, and one with a name of a megabyte, do not hold up a question."""
+    names = [f"speaker{n}" for n in range(999)] + ["n" * 1_000_000]
+    started = time.process_time()
+    assert asked("What did speaker7 say of speaker70x? " * 100).names(names) == ["speaker7"]
+    assert time.process_time() - started < 0.2
 
 
 def test_names_with_odd_characters_are_harmless() -> None:
