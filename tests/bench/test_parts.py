@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Scope, open_store
-from recollect.bench.fill import MESSAGES_PER_USER, fill_postgres, fill_sqlite, scope_of, users_of
+from recollect.bench.fill import MESSAGES_PER_USER, crowd, fill_postgres, fill_sqlite, scope_of, users_of
 from recollect.bench.machine import disk_folder, facts, file_system
 from recollect.bench.page import write_page
 from recollect.bench.recorder import calls, messages_of, record
@@ -67,7 +67,7 @@ async def test_a_recorded_look_at_the_last_ten_finds_ten(tmp_path: Path) -> None
 
 async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
     """Threads, messages and search rows are whole, and the store can go on from there."""
-    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), 1_000, _ignored)
+    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), crowd(1_000), _ignored)
     async with open_store(sqlite_url) as store:
         await _check_filled(store)
 
@@ -75,7 +75,7 @@ async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
 @pytest.mark.postgres
 async def test_a_filled_server_is_a_store_like_any_other(postgres_url: str) -> None:
     """The rows that went in by COPY are seen under their tenant, and only there."""
-    await fill_postgres(postgres_url, 1_000, _ignored)
+    await fill_postgres(postgres_url, crowd(1_000), _ignored)
     async with open_store(postgres_url) as store:
         await _check_filled(store)
 
