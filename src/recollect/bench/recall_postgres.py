@@ -1,6 +1,7 @@
 """Searching on PostgreSQL: one user in databases of different sizes."""
 
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -17,6 +18,9 @@ from recollect.recall.embedder import Embedding
 from recollect.storage.open import open_store
 from recollect.testing.databases import run_sql
 
+if TYPE_CHECKING:
+    from recollect.storage.base import Store
+
 
 async def measure(server: Server, embedder: Embedding, sizes: RecallSizes, ticker: Ticker) -> Part:
     """Fill the databases, and measure in them."""
@@ -25,7 +29,7 @@ async def measure(server: Server, embedder: Embedding, sizes: RecallSizes, ticke
     reading = calls(await recall_speed.reading_statements(), "postgres")
     async with AsyncExitStack() as stack:
         urls = {name: stack.enter_context(server.database(name)) for name in owned}
-        stores = {}
+        stores: dict[str, Store] = {}
         for name, messages in owned.items():
             await fill_postgres(urls[name], owners(messages), tick)
             stores[name] = await stack.enter_async_context(open_store(urls[name]))

@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.bench import recall_speed
 from recollect.bench.fill import fill_sqlite
@@ -14,6 +15,9 @@ from recollect.bench.sqlite_part import BareSqlite
 from recollect.recall.embedder import Embedding
 from recollect.storage.open import open_store
 
+if TYPE_CHECKING:
+    from recollect.storage.base import Store
+
 
 async def measure(folder: Path, embedder: Embedding, sizes: RecallSizes, ticker: Ticker) -> Part:
     """Fill the files, and measure in them."""
@@ -22,7 +26,7 @@ async def measure(folder: Path, embedder: Embedding, sizes: RecallSizes, ticker:
     owned["among"] = (sizes.usual, sizes.others)
     reading = calls(await recall_speed.reading_statements(), "sqlite")
     async with AsyncExitStack() as stack:
-        stores = {}
+        stores: dict[str, Store] = {}
         for name, (messages, others) in owned.items():
             path = folder / f"{name}.db"
             fill_sqlite(path, owners(messages, others), tick if others else _ignored)
