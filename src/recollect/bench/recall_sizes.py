@@ -19,14 +19,14 @@ class RecallSizes:
 
 
 QUICK = RecallSizes(
-    few=200,
-    usual=600,
-    many=2_000,
-    others=2_000,
+    few=100,
+    usual=300,
+    many=1_000,
+    others=1_000,
     rounds=2,
     tries=2,
     cold_rounds=2,
-    indexed=6,
+    indexed=4,
     index_rounds=2,
 )
 """For tests: the figures mean little."""
