@@ -36,7 +36,7 @@ def _read(tmp_path: Path, *items: dict[str, Any]) -> list[Conversation]:
 
 
 def test_sessions_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """Session 10 stands behind session 9, one without turns is left out, and a caption is part of the text."""
+    """Session 10 stands behind session 9, one without turns is left out, and a caption joins the text."""
     (found,) = _read(tmp_path, _item(["D9:1"]))
     assert [session.thread_id for session in found.sessions] == ["session-9", "session-10"]
     assert found.messages == 3
