@@ -8,6 +8,7 @@ from tests.recall.embedders import Broken, Hanging, Words, Wrong
 
 from recollect import Agent, EmbedderChangedError, EmbedderError, InvalidArgumentError, Memory, Scope, Store
 from recollect.recall.embedder import as_embedder
+from recollect.recall.indexer import embed_messages
 from recollect.recall.recaller import Recaller
 from recollect.recall.reindex import reindex
 from recollect.recall.settings import RecallSettings
@@ -133,7 +134,7 @@ async def test_query_names_the_command_when_vectors_of_two_models_are_stored(sto
         await store.append_turn([m.replace(id="2") for m in await warm.get_messages()], scope=ADA)
         waiting = await store.without_vectors("new", scope=ADA)
         assert len(waiting.messages) == 1
-        await filled(store, Words("new"), "Another cello.")
+        await embed_messages(as_embedder(Words("new")), waiting, ADA, store)
         for memory in (warm, memory_of(store, Words()), memory_of(store, Words("new"))):
             for _ in range(3):
                 with pytest.raises(EmbedderChangedError, match="recollect reindex"):

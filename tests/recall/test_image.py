@@ -13,9 +13,9 @@ from recollect import EmbedderChangedError
 from recollect.recall.analyser import term_hash, terms_of
 from recollect.recall.bm25 import score_text
 from recollect.recall.columns import Column
-from recollect.recall.image import Image, Model, Place
+from recollect.recall.image import Image, Place
 from recollect.recall.postings import Postings
-from recollect.storage.records import SearchChanges
+from recollect.storage.records import SearchChanges, VectorModel
 
 VECTOR = np.array([0.5, -0.5, 0.5, 0.5], dtype=np.float32)
 
@@ -177,7 +177,7 @@ def test_image_is_read_anew_when_it_cannot_be_brought_up_to_date() -> None:
     assert not image_of(said).apply(SearchChanges(7, [], [vector_row(9, 5, [[0.5] * 4])]))
     mixed = image_of([*said, Said(["dog"])])
     assert mixed.apply(SearchChanges(7, [], [vector_row(9, 8, [[0.5] * 4], "other")]))
-    assert mixed.models == {Model("m", DIMENSIONS), Model("other", DIMENSIONS)}
+    assert mixed.models == {VectorModel("m", DIMENSIONS), VectorModel("other", DIMENSIONS)}
     assert not mixed.apply(SearchChanges(7, [], []))
     for model in ("m", "other"):
         with pytest.raises(EmbedderChangedError):

@@ -187,6 +187,8 @@ def _mask(image: Image, search: _Search) -> NDArray[np.bool_] | None:
     """Return which rows are in the scope, or None where all are."""
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
+    if thread is None and image.homes == {(scope.app_id, scope.project_id)}:
+        return None  # as most users have it, and they may have many threads
     wanted = [
         number
         for place, number in image.places.items()

@@ -19,8 +19,9 @@ ORDER BY number LIMIT :limit
 SELECT model_id, dimensions FROM vectors WHERE {this_user} ORDER BY stamp DESC LIMIT 1
 
 -- name: present_numbers
--- Which of some messages are still there; numbers is a JSON list.
-SELECT number FROM messages
+-- Which of some messages are still there; numbers is a JSON list. Without the hint SQLite would walk
+-- through all messages of the user.
+SELECT number FROM messages NOT INDEXED
 WHERE {this_user} AND number IN (SELECT value FROM json_each(:numbers))
 
 -- name: put_vectors
