@@ -282,7 +282,7 @@ class Image:
     def _take_best_pieces(self, out: NDArray[np.float32], cosines: NDArray[np.float32]) -> None:
         rows = self._vector_row.values
         long = np.isin(rows, np.fromiter(self._long_rows, np.int32, len(self._long_rows)))
-        out[rows[long]] = -1.0
+        out[rows[long]] = -np.inf
         np.maximum.at(out, rows[long], cosines[long])
 
 
