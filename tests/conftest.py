@@ -4,9 +4,14 @@ from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from recollect import Store, open_store
 from recollect.testing.databases import postgres_database, postgres_server, run_sql
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("recollect", deadline=None)
+settings.load_profile("recollect")
 
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
 

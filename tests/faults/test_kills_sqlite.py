@@ -28,7 +28,7 @@ def test_acknowledged_turns_survive_when_the_writer_is_killed(tmp_path: Path, se
     for kill in range(KILLS):
         acks += _killed_writer(rng, url, f"{seed}-{kill}", words)
         acks.append(asyncio.run(_check_and_append(url, acks, f"{seed}-{kill}-after")))
-    assert len(acks) > 3 * KILLS, "the writers were killed before they wrote anything to speak of"
+    assert len(acks) > 2 * KILLS, "the writers were killed before they wrote anything to speak of"
     assert _integrity(path) == "ok"
 
 

@@ -201,6 +201,31 @@ def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
     agent.close()
 
 
+def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
+    """Earlier work on the same subject that can never end holds up nothing in another loop."""
+    work, loop = LateWork(), asyncio.new_event_loop()
+    done: list[str] = []
+
+    async def begin() -> None:
+        work.start("subject", asyncio.sleep(3600))
+
+    async def note() -> None:
+        done.append("noted")
+
+    async def go_on() -> None:
+        work.start("subject", note())
+        await asyncio.wait_for(work.settled(), 5)
+
+    loop.run_until_complete(begin())
+    asyncio.run(go_on())
+    assert done == ["noted"]
+    (task,) = asyncio.all_tasks(loop)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(task)
+    loop.close()
+
+
 def test_loop_that_was_left_standing_is_not_waited_for() -> None:
     """Work that can never end does not hang whoever waits."""
     work, loop = LateWork(), asyncio.new_event_loop()
