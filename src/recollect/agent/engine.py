@@ -21,7 +21,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from recollect.agent.model import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
 from recollect.checks import check_json
-from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError
 from recollect.messages import FilePart, Message, TextPart, ToolCall, ToolResult, clean_json, clean_text
 from recollect.processors.base import TripWire
 
@@ -93,12 +93,13 @@ class Engine:
         return ToolResult(call.id, call.name, clean_text(problem), is_error=True)
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the model, or another one, for a value of a type."""
+        """Ask the model, or another one, once for a value of a type."""
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
-            raise RecollectError("the offline model cannot be asked for values")
+            raise ModelUnavailableError("the offline model cannot be asked for values")
         try:
-            answer = await PydanticAgent(chosen, output_type=output_type).run(prompt)
+            # Without a second try: what a processor asks costs one request, and no more.
+            answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
         except _MODEL_FAULTS as error:
             raise ModelError(f"the model that a processor asked failed: {error}") from error
         return answer.output

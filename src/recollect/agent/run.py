@@ -82,6 +82,7 @@ class Run:
     async def _events(self) -> AsyncGenerator[Event]:
         try:
             view, self._kept = await run_input(self.plan.input_side, self.prompt, self.state)
+            self.state.view = view
             self.result.messages = await self._stored_turn()
             if self.result.messages:
                 yield Event("text", text=self._replayed())
@@ -121,6 +122,8 @@ class Run:
             async with aclosing(self._use_tools(step, calls, shown)) as parts:
                 async for part in parts:
                     yield part
+            if self.state.stop_reason is not None:
+                break
             messages += shown.messages()
         else:
             self.state.stop_reason = "tool_limit"
@@ -164,6 +167,8 @@ class Run:
             checked = await run_tool_call(self.plan.output_side, call, self.state)
             for released in await self._chain.push(step, checked):
                 yield released
+        if self.state.stop_reason is not None:
+            return  # a guard that let out its last text before the call has ended the answer there
         for result in await self._run_tools(calls):
             seen = await run_tool_result(self.plan.input_side, result, self.state)
             shown.add(step, [seen])

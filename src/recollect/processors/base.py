@@ -21,7 +21,7 @@ from typing import (
 )
 
 from recollect.checks import check_id, check_tenant
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelUnavailableError, RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
@@ -112,6 +112,7 @@ class RunState:
     trace: Trace
     instructions: str = ""
     ask: "Ask | None" = None
+    view: list[Message] = field(default_factory=list[Message])
     stop_reason: str | None = None
     commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -153,6 +154,11 @@ class RunContext:
         return self._run.instructions
 
     @property
+    def view(self) -> list[Message]:
+        """The prompt as the model was shown it; empty before the input side has passed."""
+        return self._run.view
+
+    @property
     def trace(self) -> Trace:
         """What has happened in the run so far."""
         return self._run.trace
@@ -189,7 +195,7 @@ class RunContext:
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Ask the run's model, or another one, for a value; a model that cannot answer is an error."""
         if self._run.ask is None:
-            raise RecollectError("this run has no model that a processor could ask")
+            raise ModelUnavailableError("this run has no model that a processor could ask")
         return await self._run.ask(prompt, output_type, model=model)
 
 
