@@ -11,6 +11,7 @@ from recollect.errors import (
     InvalidRoleError,
     MemoryNotFoundError,
     ModelError,
+    ModelNotAskableError,
     ModelUnavailableError,
     NewerDatabaseError,
     RecollectError,
@@ -21,6 +22,7 @@ from recollect.errors import (
     StorageReadOnlyError,
     StorageUnavailableError,
     StoreMisuseError,
+    WrongOwnerError,
 )
 from recollect.memory import Memory
 from recollect.messages import (
@@ -39,6 +41,7 @@ from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
+from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
@@ -46,6 +49,7 @@ from recollect.storage.base import Store
 from recollect.storage.open import open_store
 from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
 from recollect.trace import Trace, TraceEntry
+from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
@@ -67,6 +71,7 @@ __all__ = [
     "MessagePersistenceProcessor",
     "Miss",
     "ModelError",
+    "ModelNotAskableError",
     "ModelUnavailableError",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
@@ -105,5 +110,8 @@ __all__ = [
     "TripWire",
     "Usage",
     "Why",
+    "WorkingMemory",
+    "WorkingMemoryProcessor",
+    "WrongOwnerError",
     "open_store",
 ]

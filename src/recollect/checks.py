@@ -7,10 +7,13 @@ Every refusal is an `InvalidArgumentError` that names the argument.
 
 import json
 import math
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import cast
+from typing import TypeVar, cast
 
 from recollect.errors import InvalidArgumentError
+
+T = TypeVar("T")
 
 MAX_ID_BYTES = 512
 """The longest id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
@@ -68,6 +71,15 @@ def check_int(value: object, argument: str, *, minimum: int = 0, maximum: int = 
     if value > maximum:
         raise InvalidArgumentError(argument, f"must be {maximum} or less, not {value}")
     return value
+
+
+def checked_list(items: Iterable[T], argument: str) -> list[T]:
+    """Return the items as a list, if they are several: a text is one thing, not a list of letters."""
+    value = cast("object", items)
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        name = type(cast("object", value)).__name__
+        raise InvalidArgumentError(argument, f"must be a list, not {name}; write [...]")
+    return list(items)
 
 
 def check_time(value: object, argument: str) -> datetime:

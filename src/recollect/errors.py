@@ -7,6 +7,7 @@
     ├── ConflictError
     ├── ModelError
     │   └── ModelUnavailableError
+    │       └── ModelNotAskableError
     ├── EmbedderError
     │   └── EmbedderChangedError
     ├── TripWire                       (in recollect.processors.base)
@@ -18,6 +19,7 @@
         ├── StorageBusyError
         ├── NewerDatabaseError
         ├── StoreMisuseError
+        │   └── WrongOwnerError
         └── EraseIncompleteError
 
 The class docstring is the default message, and `code` is the stable name that
@@ -87,6 +89,12 @@ class ModelUnavailableError(ModelError):
     code = "model_unavailable"
 
 
+class ModelNotAskableError(ModelUnavailableError):
+    """The run's model cannot be asked for values, as the offline one; skip what needs an answer."""
+
+    code = "model_not_askable"
+
+
 class EmbedderError(RecollectError):
     """The embedder failed, or gave vectors that cannot be used."""
 
@@ -145,6 +153,12 @@ class StoreMisuseError(StorageError):
     """The store was used closed, from another event loop, or in a forked process."""
 
     code = "store_misuse"
+
+
+class WrongOwnerError(StoreMisuseError):
+    """The store belongs to another event loop or to another process."""
+
+    code = "wrong_owner"
 
 
 class EraseIncompleteError(StorageError):

@@ -7,11 +7,12 @@ what is left out is the memory's own: the ids it was made with, or ids that no o
 
 import secrets
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from recollect.checks import check_text
-from recollect.errors import RecollectError
+from recollect.checks import check_id, check_int, check_text, checked_list
+from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, Role
 from recollect.processors.base import Ids, Processor, RunIds, run_ids
 from recollect.processors.legacy import LegacyProcessors, OldMemoryProcessor
@@ -23,6 +24,7 @@ from recollect.processors.message_history import (
 )
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.semantic_recall import SemanticRecallProcessor
+from recollect.processors.working_memory import WorkingMemoryProcessor, working_memory_options
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TOP_K,
@@ -34,6 +36,8 @@ from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import Thread
+from recollect.working_memory.merge import Strategy
+from recollect.working_memory.value import WorkingMemory
 
 if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
@@ -43,7 +47,7 @@ _IDS_AT_ONCE = 500
 
 
 class Memory:
-    """What an agent remembers: message history now, recall and working memory to come."""
+    """What an agent remembers: message history and working memory now, recall to come."""
 
     def __init__(  # noqa: PLR0913 - document A's options, all by keyword
         self,
@@ -64,22 +68,28 @@ class Memory:
 
         `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
         messages of the user's other threads. `semantic_recall` finds what bears on the prompt; `embedder` is
-        what it compares meanings with (None: words alone). `threads` are created if they are missing. Without
-        `resource_id` the memory has a user of its own.
+        what it compares meanings with (None: words alone). `working_memory` is a template, a Pydantic model
+        class, or a dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing.
+        Without `resource_id` the memory has a user of its own.
         """
-        if working_memory:
-            _not_yet()
         self._recall = recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
         self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
         own = f"memory-{secrets.token_hex(8)}"
-        own_thread = DEFAULT_THREAD if resource_id else own
-        self._defaults = RunIds(tenant_id, resource_id or own, thread_id or own_thread)
+        given = RunIds(tenant_id, resource_id, thread_id)
+        own_thread = own if given.resource_id is None else DEFAULT_THREAD
+        self._defaults = replace(
+            given, resource_id=given.resource_id or own, thread_id=given.thread_id or own_thread
+        )
         self._last_messages = _checked_last(last_messages)
-        self._other_threads = other_threads
-        self._threads = tuple(threads)
-        self._old = tuple(processors)
+        self._other_threads = check_int(other_threads, "other_threads")
+        options = working_memory_options(working_memory)
+        self._working_memory = (
+            None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
+        )
+        self._threads = tuple(check_id(name, "threads") for name in checked_list(threads, "threads"))
+        self._old = _checked_old(processors)
         if processors:
             warnings.warn(
                 "Memory(processors=…) is going away; put processors into the agent's lists instead "
@@ -89,7 +99,7 @@ class Memory:
             )
 
     def get_input_processors(self) -> list[Processor]:
-        """Return the processors that read: other threads, history, then recall of what history lacks."""
+        """Return the processors that read: other threads, history, recall, and working memory before all."""
         ids = self._ids()
         found: list[Processor] = []
         if self._other_threads:
@@ -97,14 +107,22 @@ class Memory:
         found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
         if self._recall is not None:
             found.append(self._recall_processor(self._recall))
+        if self._working_memory is not None:
+            found.append(self._working_memory)
         if self._old:
             found.append(LegacyProcessors(self._old))
         return found
 
     def get_output_processors(self) -> list[Processor]:
-        """Return the processors that write: the turn."""
+        """Return the processors that write: the turn, and what is learned from it."""
         on_saved = self._saved if self._recall is not None else None
-        return [MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())]
+        turn = MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())
+        # Before the turn, to hold on to the user's epoch while nothing of the turn is written.
+        return [turn] if self._working_memory is None else [self._working_memory, turn]
+
+    def get_tools(self) -> list[Callable[..., object]]:
+        """Return the tools for the model; an agent takes those of its memory by itself."""
+        return [] if self._working_memory is None else [*self._working_memory.get_tools()]
 
     async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
         """Return the messages of a thread, oldest first; an unknown thread has none."""
@@ -134,7 +152,7 @@ class Memory:
 
     async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
         """Append messages to a thread, all or none, and return them as they are stored."""
-        given = list(messages)
+        given = checked_list(messages, "messages")
         if not given:
             return []
         store, scope = await self._scope(**ids)
@@ -152,8 +170,11 @@ class Memory:
 
     async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
         """Remove messages, with the tool results that belong to them, and return how many are gone."""
+        items = checked_list(ids_or_messages, "ids_or_messages")
+        names = [
+            item.id if isinstance(item, Message) else check_id(item, "ids_or_messages") for item in items
+        ]
         store, scope = await self._scope(**ids)
-        names = [item.id if isinstance(item, Message) else item for item in ids_or_messages]
         return await store.delete_messages(names, scope=scope)
 
     async def create_thread(
@@ -216,21 +237,60 @@ class Memory:
         _, place = await self._scope(**ids)
         return await self._own_recaller().search(question, settings, scope=place, explain=explain)
 
+    async def get_working_memory(self, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Return what is known of the user, or in the thread: fields that read as keys and as attributes."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.get_working_memory(scope=place))
+
+    async def update_working_memory(
+        self,
+        patch: dict[str, object],
+        *,
+        strategy: Strategy = "merge",
+        expected_version: int | None = None,
+        **ids: Unpack[Ids],
+    ) -> WorkingMemory:
+        """Change working memory: None deletes a field, lists replace, what is not mentioned stays."""
+        store, place = await self._working_place(**ids)
+        own = self._working_memory
+        changed = await store.update_working_memory(
+            patch,
+            strategy=strategy,
+            expected_version=expected_version,
+            check=None if own is None else own.shape.checked,
+            scope=place,
+        )
+        return self._with_fields(changed)
+
+    async def working_memory_history(
+        self, *, limit: int | None = None, **ids: Unpack[Ids]
+    ) -> list[WorkingMemory]:
+        """Return the kept versions of working memory, the newest first."""
+        store, place = await self._working_place(**ids)
+        found = await store.working_memory_history(limit=limit, scope=place)
+        return [self._with_fields(version) for version in found]
+
+    async def restore_working_memory(self, version: int, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Make an earlier version of working memory the present one, as a new version."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.restore_working_memory(version, scope=place))
+
+    async def clear_working_memory(self, **ids: Unpack[Ids]) -> int:
+        """Forget working memory with all its versions, and return how many there were."""
+        store, place = await self._working_place(**ids)
+        return await store.clear_working_memory(scope=place)
+
     async def settled(self) -> None:
-        """Wait for work in the background: the embedding of what was saved."""
+        """Wait for work in the background: learning from answers, and embedding what was saved."""
+        if self._working_memory is not None:
+            await self._working_memory.settled()
         if self._recaller is not None:
             await self._recaller.settled()
 
-    async def get_working_memory(self, **_: object) -> NoReturn:
-        """Return the user's profile; comes with working memory."""
-        _not_yet()
-
-    async def update_working_memory(self, *_: object, **__: object) -> NoReturn:
-        """Change the user's profile; comes with working memory."""
-        _not_yet()
-
     async def close(self) -> None:
-        """Stop work in the background, and close the store if this memory opened it."""
+        """Finish learning from answers, stop embedding, and close the store if this memory opened it."""
+        if self._working_memory is not None:
+            await self._working_memory.settled()
         if self._recaller is not None:
             await self._recaller.close()
         await self._handle.close()
@@ -269,6 +329,16 @@ class Memory:
         store = await self._handle.get()
         return store, self._resolved(given, store)
 
+    async def _working_place(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        store, scope = await self._scope(**ids)
+        own = self._working_memory
+        return store, scope.with_thread(None) if own is None else own.place_of(scope)
+
+    def _with_fields(self, memory: WorkingMemory) -> WorkingMemory:
+        return (
+            memory if self._working_memory is None else memory.with_fields(self._working_memory.shape.fields)
+        )
+
     def _resolved(self, ids: RunIds, store: Store) -> Scope:
         scope = resolve_scope(ids, self._defaults, store)
         if scope is None:
@@ -286,10 +356,17 @@ def _named(thread_id: str | None, ids: Ids) -> Ids:
 
 
 def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
-    if last_messages is True:
-        return DEFAULT_LAST_MESSAGES
-    return 0 if last_messages is False else last_messages
+    if last_messages is True or last_messages is False:
+        return DEFAULT_LAST_MESSAGES if last_messages else 0
+    return None if last_messages is None else check_int(last_messages, "last_messages")
 
 
-def _not_yet() -> NoReturn:
-    raise RecollectError("recall and working memory are not part of this version yet; history is")
+def _checked_old(processors: Sequence[OldMemoryProcessor]) -> tuple[OldMemoryProcessor, ...]:
+    for item in cast("list[object]", checked_list(processors, "processors")):
+        if isinstance(item, type) or not callable(getattr(item, "process", None)):
+            raise InvalidArgumentError(
+                "processors",
+                f"a {type(item).__name__} has no method process(messages, …); a Processor goes into the "
+                "agent's lists",
+            )
+    return tuple(processors)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-from recollect.errors import StoreMisuseError
+from recollect.errors import RecollectError, StoreMisuseError
 
 T = TypeVar("T")
 
@@ -15,8 +15,10 @@ T = TypeVar("T")
 class Portal:
     """Runs coroutines for callers in any thread of the process that made it."""
 
-    def __init__(self) -> None:
-        """Start the thread."""
+    def __init__(self, owner: str = "connection", *, advice: str = "call connect() again") -> None:
+        """Start the thread, for an owner that errors can name, with what to do when it is closed."""
+        self._owner = owner
+        self._advice = advice
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -35,7 +37,9 @@ class Portal:
         try:
             return future.result()
         except CancelledError:
-            raise StoreMisuseError("the connection was closed while the call was under way") from None
+            if self._is_closed:
+                raise StoreMisuseError(f"the {self._owner} was closed while the call was under way") from None
+            raise RecollectError("the call gave up something that it was waiting for") from None
         finally:
             future.cancel()  # does nothing where it is done
 
@@ -51,8 +55,10 @@ class Portal:
             raise
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the thread, some time soon."""
-        self._loop.call_soon_threadsafe(function)
+        """Call a function in the thread, some time soon; a thread that has ended needs no calls."""
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(function)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""
@@ -65,18 +71,19 @@ class Portal:
         asyncio.run_coroutine_threadsafe(_end(last), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+        with self._lock:
+            self._loop.close()
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StoreMisuseError(
-                "this connection was opened before the process forked; call connect() again in the child "
+                f"this {self._owner} was opened before the process forked; {self._advice} in the child "
                 "(a SQLite file only if it was not open while forking)"
             )
 
     def _check_caller(self) -> None:
         if self._is_closed:
-            raise StoreMisuseError("this connection is closed; call connect() again")
+            raise StoreMisuseError(f"this {self._owner} is closed; {self._advice}")
         if threading.current_thread() is self._thread:
             raise StoreMisuseError(
                 "a sync function was called inside its own event loop; await the async one"
@@ -90,3 +97,4 @@ async def _end(last: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

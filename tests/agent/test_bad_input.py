@@ -3,9 +3,22 @@
 from typing import Any
 
 import pytest
+from tests.agent.guards import KeywordBlocker
 from tests.agent.support import Mode, answer, both_modes, model_of, texts
 
-from recollect import Agent, InvalidArgumentError, InvalidRoleError, Memory, Message, ModelUnavailableError
+from recollect import (
+    Agent,
+    FilePart,
+    InvalidArgumentError,
+    InvalidRoleError,
+    Memory,
+    Message,
+    ModelUnavailableError,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -23,6 +36,15 @@ PROMPTS: dict[str, tuple[Any, str]] = {
     "content of a wrong type": ([{"role": "user", "content": 5}], "content: must be text or parts"),
     "NUL": ("a\0b", "NUL"),
     "a lone surrogate": ("a\ud800", "lone surrogate"),
+    "blanks": (" \n\t", "prompt: must not be empty"),
+    "an empty part": (Message("user", [TextPart("")]), "prompt: must not be empty"),
+    "an empty last message": ([Message("user", "a"), Message("user", "")], "its last message says nothing"),
+    "system messages alone": (Message("system", "be kind"), "prompt: must not be empty"),
+    "the assistant's words": ([Message("user", "a"), Message("assistant", "b")], "ends with the assistant"),
+    "a tool's words": ([{"role": "tool", "content": "x"}], "whose call is not in the prompt"),
+    "a result without its call": (Message("tool", [ToolResult("c", "f", 1)]), "call is not in the prompt"),
+    "a field that is no text": ([{1: 2, "role": "user", "x": 3}], "is not a field"),
+    "an id of the answer's": (Message("user", "a", id="r1:0000"), "choose another"),
     "an id twice": ([Message("user", "a", id="x"), Message("user", "b", id="x")], "id"),
 }
 
@@ -34,7 +56,7 @@ async def test_prompt_is_refused_when_it_cannot_be_used(mode: Mode, prompt: obje
     model = model_of("never said")
     async with Memory() as memory:
         with pytest.raises(InvalidArgumentError, match=problem):
-            await answer(Agent(model, memory=memory), mode, prompt)
+            await answer(Agent(model, memory=memory), mode, prompt, run_id="r1")
     assert model.shown == []
 
 
@@ -103,10 +125,56 @@ async def test_unknown_model_is_an_error_that_names_the_offline_one(model: str) 
         await Agent(model).generate("hi")
 
 
-async def test_wrong_kind_of_model_is_refused() -> None:
+@pytest.mark.parametrize("model", [42, None, object(), ScriptedModel])
+def test_wrong_kind_of_model_is_refused_at_once(model: object) -> None:
     """A model is a name or an object that answers."""
     with pytest.raises(InvalidArgumentError, match="must be a name, a Pydantic AI model"):
-        await Agent(42).generate("hi")
+        Agent(model)
+
+
+def test_object_that_only_looks_like_a_model_is_refused_before_it_is_asked() -> None:
+    """What is no model after all is found out when the model layer is there."""
+
+    class Likeness:
+        def request(self) -> None:
+            """Answer nothing."""
+
+    with pytest.raises(InvalidArgumentError, match="must be a name, a Pydantic AI model"):
+        Agent(Likeness()).generate_sync("hi")
+
+
+MEMORIES: dict[str, tuple[Any, str]] = {
+    "an address": ("sqlite:///x.db", r"memory=Memory\(url\)"),
+    "a list": ([Memory()], "is a list; use a Memory"),
+    "the class": (Memory, r"memory=Memory\(\)"),
+    "a processor": (KeywordBlocker(), "put processors into the lists"),
+    "something else": (5, "is a int; use a Memory"),
+}
+
+
+@pytest.mark.parametrize(("memory", "advice"), MEMORIES.values(), ids=MEMORIES.keys())
+def test_what_is_no_memory_is_refused_with_advice(memory: Any, advice: str) -> None:  # noqa: ANN401 - wrong uses
+    """The error comes with the agent, and says what to write."""
+    with pytest.raises(InvalidArgumentError, match=advice) as caught:
+        Agent("offline", memory=memory)
+    assert caught.value.argument == "memory"
+
+
+@both_modes
+async def test_result_of_a_tool_can_be_the_prompt_when_its_call_is_there(mode: Mode) -> None:
+    """A client that runs tools itself sends the call and its result."""
+    model = model_of("ok", mode=mode)
+    call = Message("assistant", [ToolCall("c", "f", {})])
+    await answer(Agent(model), mode, [Message("user", "q"), call, Message("tool", [ToolResult("c", "f", 1)])])
+    assert [message.role for message in model.shown[0]] == ["user", "assistant", "tool"]
+
+
+@both_modes
+async def test_file_alone_is_a_prompt(mode: Mode) -> None:
+    """A picture needs no words."""
+    model = model_of("ok", mode=mode)
+    result = await answer(Agent(model), mode, Message("user", [FilePart("image/png", data="aGk=")]))
+    assert result.text == "ok"
 
 
 @pytest.mark.parametrize(

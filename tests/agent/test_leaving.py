@@ -1,6 +1,9 @@
 """Streams that are left, cancelled or broken: they save nothing, or what was seen if that is asked for."""
 
 import asyncio
+import gc
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -9,7 +12,7 @@ from tests.agent.models import Halting
 from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, texts
 
 from recollect import Agent, Memory, ModelError
-from recollect.agent.agent import RunStream
+from recollect.agent.stream import RunStream
 
 pytestmark = pytest.mark.anyio
 
@@ -165,6 +168,70 @@ async def test_task_that_is_cancelled_while_a_tool_runs_saves_nothing(sqlite_url
             await task
         assert ended == ["ping"]
         assert await memory.get_messages(**ADA) == []
+
+
+async def test_run_is_closed_at_once_when_a_loop_over_it_is_broken_off(sqlite_url: str) -> None:
+    """Without `async with` a run ends with the loop too, not when the garbage is collected."""
+    gc.disable()
+    try:
+        async with Memory(sqlite_url) as memory:
+            model = Halting("one ", "two ")
+            async for _ in Agent(model, memory=memory).stream("hi", save_partial=True, **ADA):
+                break
+            for _ in range(100):
+                await asyncio.sleep(0.01)
+                if model.open == 0 and await memory.get_messages(**ADA):
+                    break
+            saved = await memory.get_messages(**ADA)
+        assert model.open == 0
+        assert texts(saved) == [("user", "hi"), ("assistant", "one ")]
+    finally:
+        gc.enable()
+
+
+PROGRAM = """
+import asyncio
+from recollect import Agent, Memory
+from recollect.testing import ScriptedModel
+
+async def main():
+    async for event in Agent(ScriptedModel("a b c", chunk_size=1), memory=Memory()).stream("q"):
+        break
+
+asyncio.run(main())
+"""
+
+
+def test_program_ends_quietly_when_a_loop_was_broken_off_right_before() -> None:
+    """`asyncio.run` closes what is left without a word about generators or tasks."""
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", PROGRAM],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_stream_is_at_its_end_when_it_was_left() -> None:
+    """Whoever reads on after leaving, or at the end, gets nothing more and no error."""
+    stream = Agent(Halting("one ")).stream("hi")
+    waiting = [await stream.next_event()]
+    reader = asyncio.create_task(stream.next_event())
+    await asyncio.sleep(0.01)
+    await stream.aclose()
+    waiting += [await reader, await stream.next_event()]
+    assert [event and event.text for event in waiting] == ["one ", None, None]
+
+
+async def test_result_is_there_when_a_stream_is_run_to_its_end() -> None:
+    """`result()` reads what is left of the events."""
+    model = Halting("one ")
+    model.go_on.set()
+    stream = Agent(model).stream("hi")
+    await stream.next_event()
+    assert (await stream.result()).text == "one the end"
 
 
 async def _leave(how: str, stream: RunStream) -> None:

@@ -1,5 +1,6 @@
 """When memory fails: a read goes on without it, a write does not lose the answer."""
 
+import asyncio
 import logging
 import sqlite3
 from contextlib import closing
@@ -17,6 +18,7 @@ from recollect import (
     RunContext,
     StorageError,
     Store,
+    WrongOwnerError,
     open_store,
 )
 from recollect.storage.open import sqlite_path
@@ -148,6 +150,69 @@ async def test_answer_is_not_lost_when_a_staged_write_fails_with_any_error(mode:
     agent = Agent(model_of("hello", mode=mode), output_processors=[BadCommit()])
     result = await answer(agent, mode, "hi", **ADA)
     assert (result.text, result.saved) == ("hello", False)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_turn_is_saved_when_another_staged_write_fails(mode: Mode, *, is_first: bool) -> None:
+    """`saved` is what memory's own write did, whatever becomes of the others and in whatever order."""
+    async with Memory() as memory:
+        listed = [BadCommit(), memory] if is_first else [memory, BadCommit()]
+        result = await answer(
+            Agent(model_of("hello", mode=mode), output_processors=listed), mode, "hi", **ADA
+        )
+        stored = await memory.get_messages(**ADA)
+    assert result.saved
+    assert texts(stored) == [("user", "hi"), ("assistant", "hello")]
+    entry = result.trace.find("bad-commit", "commit")
+    assert entry is not None
+    assert "mail server" in str(entry.error)
+
+
+class OtherWrite(Processor):
+    """Stages a write that works."""
+
+    id = "other-write"
+    observes = True
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Stage it."""
+        ctx.on_commit(self._write)
+        return messages
+
+    async def _write(self) -> None: ...
+
+
+async def test_turn_is_not_called_saved_when_only_another_write_was_done(sqlite_url: str, mode: Mode) -> None:
+    """A write of somebody else's does not make up for memory's own; without a memory it is all there is."""
+    async with Memory(sqlite_url) as memory:
+        await memory.list_threads(**ADA)
+        refuse_writes(sqlite_url)
+        agent = Agent(model_of("hello", mode=mode), output_processors=[OtherWrite(), memory])
+        assert not (await answer(agent, mode, "hi", **ADA)).saved
+    alone = Agent(model_of("hello", mode=mode), output_processors=[OtherWrite()])
+    assert (await answer(alone, mode, "hi", **ADA)).saved
+
+
+async def test_all_writes_are_tried_when_an_error_is_to_be_raised(mode: Mode) -> None:
+    """`on_memory_error="raise"` raises at the end, and what could be saved is."""
+    async with Memory() as memory:
+        agent = Agent(model_of("hello", mode=mode), output_processors=[BadCommit(), memory])
+        with pytest.raises(OSError, match="mail server"):
+            await answer(agent, mode, "hi", on_memory_error="raise", **ADA)
+        assert len(await memory.get_messages(**ADA)) == 2
+
+
+async def test_store_of_another_loop_is_an_error_when_memory_is_used(sqlite_url: str, mode: Mode) -> None:
+    """A mistake in the program is no bad luck of the database: it is raised, before the model is asked."""
+    model = model_of("never said", mode=mode)
+    async with open_store(sqlite_url) as store:
+        readers = Agent(model, memory=Memory(store, resource_id="ada"))
+        with pytest.raises(WrongOwnerError, match="give the address"):
+            await asyncio.to_thread(lambda: readers.generate_sync("hi"))
+        assert model.shown == []
+        writers = Agent(model, output_processors=[Memory(store, resource_id="ada")])
+        with pytest.raises(WrongOwnerError):
+            await asyncio.to_thread(lambda: writers.generate_sync("hi"))
 
 
 async def test_unknown_word_for_memory_errors_is_refused(mode: Mode) -> None:

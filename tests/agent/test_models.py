@@ -1,11 +1,14 @@
 """Models that fail or cannot do what is asked, and what the caller hears of it."""
 
+from typing import Any
+
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.agent.support import CALL, events_of, lookup, model_of, streamed_text
 
-from recollect import Agent, Message, ModelError, Processor, RunContext
+from recollect import Agent, InvalidArgumentError, Message, ModelError, Processor, RunContext, ToolCall
+from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -61,3 +64,25 @@ def test_closed_agent_can_be_used_again() -> None:
     agent.close()
     assert agent.generate_sync("b").text == "two"
     agent.close()
+
+
+@pytest.mark.parametrize(
+    ("replies", "options"),
+    [([], {}), ([5], {}), ([["a", 5]], {}), ("abc", {"chunk_size": -1}), ("abc", {"chunk_size": 0})],
+)
+async def test_scripted_model_is_refused_when_it_could_not_answer(
+    replies: list[Any], options: dict[str, Any]
+) -> None:
+    """What is wrong with a script is said when it is written."""
+    with pytest.raises(InvalidArgumentError):
+        ScriptedModel(replies, **options)
+
+
+async def test_scripted_model_takes_a_single_reply() -> None:
+    """A text, a call, an error or a function alone is the only reply."""
+    call = ToolCall("c", "missing", {})
+    assert (await Agent(ScriptedModel("hi")).generate("q")).text == "hi"
+    assert (await Agent(ScriptedModel(lambda shown: shown[-1].text)).generate("q")).text == "q"
+    assert (await Agent(ScriptedModel(call), max_steps=1).generate("q")).messages[1].tool_calls == (call,)
+    with pytest.raises(ModelError, match="down"):
+        await Agent(ScriptedModel(ModelError("down"))).generate("q")

@@ -3,7 +3,15 @@
 import pytest
 from tests.agent.support import ADA, Mode, answer, both_modes
 
-from recollect import Agent, Memory
+from recollect import (
+    Agent,
+    Memory,
+    Message,
+    ModelNotAskableError,
+    ModelUnavailableError,
+    Processor,
+    RunContext,
+)
 
 pytestmark = [pytest.mark.anyio, both_modes]
 
@@ -36,3 +44,37 @@ async def test_offline_model_quotes_other_threads(mode: Mode) -> None:
         await memory.add_message("user", "my boat is red", thread_id="elsewhere")
         result = await answer(Agent(memory=memory), mode, "what colour is my boat?", thread_id="t1")
     assert "my boat is red" in result.text
+
+
+class Judge(Processor):
+    """Asks the model about the prompt, and may do without."""
+
+    id = "judge"
+
+    def __init__(self, *, skips: bool) -> None:
+        """Say whether it goes on without an answer."""
+        self._skips = skips
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Ask."""
+        try:
+            await ctx.ask("is it bad?", bool)
+        except ModelNotAskableError:
+            if not self._skips:
+                raise
+        return messages
+
+
+async def test_processor_may_skip_what_the_offline_model_cannot_answer(mode: Mode) -> None:
+    """The error has a class of its own, and the trace has a note without the processor's doing."""
+    result = await answer(Agent(input_processors=[Judge(skips=True)]), mode, "hi")
+    assert result.text.startswith("I am the offline model")
+    entry = result.trace.find("judge", "input")
+    assert entry is not None
+    assert entry.notes == ["the model cannot be asked"]
+
+
+async def test_guard_that_needs_an_answer_stops_the_run_when_there_is_none(mode: Mode) -> None:
+    """A guard fails closed unless it says otherwise."""
+    with pytest.raises(ModelUnavailableError, match="offline"):
+        await answer(Agent(input_processors=[Judge(skips=False)]), mode, "hi")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.agent.guards import SsnGuard
@@ -250,18 +251,19 @@ async def test_history_never_starts_with_an_orphan_tool_result() -> None:
         assert not shown_results(shown) or any(message.tool_calls for message in shown)
 
 
-@pytest.mark.parametrize("bad", [lambda: None, "lookup", 5])
-def test_tool_that_cannot_be_described_is_refused_before_the_model_is_asked(bad: object) -> None:
-    """What is no function with a name and typed arguments is no tool."""
+@pytest.mark.parametrize("bad", [["lookup"], [5], 5, lookup, "lookup", None])
+def test_tools_are_refused_at_once_when_they_are_no_list_of_functions(bad: Any) -> None:  # noqa: ANN401 - wrong uses
+    """The error comes with the agent, and says what to give."""
+    with pytest.raises(InvalidArgumentError, match=r"tools: .*function"):
+        Agent(model_of("never said"), tools=bad)
+
+
+async def test_tool_without_a_name_is_refused_before_the_model_is_asked() -> None:
+    """What has no name of its own is no tool."""
     model = model_of("never said")
-    agent = Agent(model, tools=[bad])  # pyright: ignore[reportArgumentType] - a wrong use
     with pytest.raises(InvalidArgumentError, match="tools"):
-        asyncio.run(_generate(agent))
+        await Agent(model, tools=[lambda: None]).generate("hi")
     assert model.shown == []
-
-
-async def _generate(agent: Agent) -> None:
-    await agent.generate("hi")
 
 
 class NoSchema:

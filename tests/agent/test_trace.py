@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from opentelemetry import trace as otel
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.agent.guards import KeywordBlocker, SsnGuard, Summarizer, WordLimit
@@ -221,3 +221,49 @@ async def test_spans_say_that_a_run_was_blocked_or_failed(mode: Mode, spans: InM
         for span in found
         if span.name == "recollect.stream" and span.attributes
     ] == [1]
+
+
+async def test_run_span_has_an_error_status_when_a_guard_raised(
+    mode: Mode, spans: InMemorySpanExporter
+) -> None:
+    """A failed run is seen as one, by the kind of its error alone."""
+    broken = Agent(model_of("pong", mode=mode), output_processors=[StreamTrap(ValueError("secret words"))])
+    with pytest.raises(ValueError, match="secret words"):
+        await answer(broken, mode, "hi")
+    status = {span.name: span.status for span in spans.get_finished_spans()}
+    assert status["recollect.run"].status_code is otel.StatusCode.ERROR
+    assert status["recollect.run"].description == "ValueError"
+    assert status["recollect.stream"].status_code is otel.StatusCode.ERROR
+
+
+class DownExporter(SpanProcessor):
+    """Fails whenever a span ends, while it is switched on."""
+
+    def __init__(self) -> None:
+        """Begin switched off."""
+        self.is_on = False
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Fail."""
+        del span
+        if self.is_on:
+            raise RuntimeError("exporter down")
+
+
+async def test_answer_is_not_lost_when_spans_cannot_be_reported(
+    mode: Mode, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was answered and committed reaches the caller, whatever becomes of the spans."""
+    del spans
+    exporter = DownExporter()
+    provider = otel.get_tracer_provider()
+    assert isinstance(provider, TracerProvider)
+    provider.add_span_processor(exporter)
+    exporter.is_on = True
+    try:
+        async with Memory() as memory:
+            result = await answer(Agent(model_of("pong", mode=mode), memory=memory), mode, "hi", **ADA)
+    finally:
+        exporter.is_on = False
+    assert (result.text, result.saved) == ("pong", True)
+    assert "exporter down" in caplog.text

@@ -26,7 +26,7 @@ def test_child_is_told_to_open_its_own_when_it_uses_the_store_of_its_parent(urls
     """Writing, reading and closing are refused, a store of its own works, and the parent goes on."""
     seen = _run("inherited_store", urls)
     *refused, own = seen["child"]
-    assert [kind for kind, _ in refused] == ["StoreMisuseError"] * 3
+    assert [kind for kind, _ in refused] == ["WrongOwnerError"] * 3
     assert all("fork" in text and "open a store of your own" in text for _, text in refused)
     assert own == ["value", "child"]
     assert "child" in seen["other ids"]
@@ -82,7 +82,7 @@ def test_store_is_refused_when_used_from_another_loop_or_closed(urls: tuple[str,
     """Each wrong use says what is wrong, and the store goes on working where it belongs."""
     seen = _run("other_loops", urls)
     texts = [text for _, text in seen["child"]]
-    assert [kind for kind, _ in seen["child"]] == ["StoreMisuseError"] * 5
+    assert [kind for kind, _ in seen["child"]] == ["WrongOwnerError"] * 2 + ["StoreMisuseError"] * 3
     assert all("another event loop" in text for text in texts[:2])
     assert all("closed" in text for text in texts[2:])
     assert seen["ids"] == ["before", "after"]

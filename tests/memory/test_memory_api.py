@@ -11,7 +11,6 @@ from recollect import (
     Memory,
     MemoryNotFoundError,
     Message,
-    RecollectError,
     Store,
     StoreMisuseError,
 )
@@ -129,17 +128,6 @@ async def test_users_do_not_see_each_other(memory: Memory) -> None:
         assert await memory.get_messages(thread_id="t", **ids) == []  # pyright: ignore[reportArgumentType] - ids by name
         assert await memory.delete_messages(["m0"], thread_id="t", **ids) == 0  # pyright: ignore[reportArgumentType] - the same
         assert not await memory.delete_thread(thread_id="t", **ids)  # pyright: ignore[reportArgumentType] - the same
-
-
-async def test_recall_and_working_memory_say_that_they_are_to_come(store: Store) -> None:
-    """What this version has not is an error that says so."""
-    memory = Memory(store)
-    for call in (memory.query("x"), memory.get_working_memory(), memory.update_working_memory({})):
-        with pytest.raises(RecollectError, match="not part of this version yet"):
-            await call
-    for options in ({"semantic_recall": True}, {"working_memory": {"template": "x"}}):
-        with pytest.raises(RecollectError, match="not part of this version yet"):
-            Memory(store, **options)  # pyright: ignore[reportArgumentType] - one option at a time
 
 
 @pytest.mark.postgres

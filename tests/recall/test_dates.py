@@ -303,7 +303,7 @@ def test_time_is_bounded_when_the_question_is_hostile(part: str) -> None:
     """A megabyte of what patterns start with costs no more than a short question does."""
     question = part * (1_000_000 // len(part))
     times_in(question, NOW)
-    begun = time.perf_counter()
+    begun = time.thread_time()
     found = times_in(question, NOW)
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
     assert len(found) <= 16

@@ -309,6 +309,7 @@ class ModelUser:
             "threads": len(self.threads),
             "user_memory": len(self.memory),
             "user_state": int(self.state is not None),
+            "working_memory": 0,
         }
 
     def numbers(self) -> set[int]:
@@ -349,6 +350,7 @@ class ModelUser:
             "messages": written,
             "user_memory": self._import_memory(source, new_numbers),
             "user_state": self._import_state(source.state),
+            "working_memory": 0,
         }
 
     def _import_thread(

@@ -60,7 +60,7 @@ EXEMPT = {"close", "engine_name"}
 TENANT_WIDE = {"delete_message_number", "delete_message", "list_users"}
 """What finds a message or the name of any user of the tenant."""
 
-ALIKE = {"epoch", "set_state", "add_message", "set_user_state"}
+ALIKE = {"epoch", "pin_epoch", "set_state", "add_message", "set_user_state"}
 """What answers alike whether or not there is something to see."""
 
 
@@ -107,6 +107,10 @@ async def _waiting(store: Store, scope: Scope) -> object:
     return (await store.without_vectors("m", scope=scope)).messages
 
 
+async def _has_pinned_epoch(store: Store, scope: Scope) -> bool:
+    return await store.pin_epoch(scope=scope) >= 0
+
+
 # Times as Python and as ISO 8601 write them, and the ids of messages that were given none.
 _VARYING = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\dT[\d:.+]*|\b[0-9a-f]{24,}\b")
 
@@ -115,6 +119,7 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "append_turn: late result": lambda store, scope, _: _append_late_result(store, scope),
     "clear_history": lambda store, scope, _: store.clear_history(scope=scope),
     "clear_memory": lambda store, scope, _: store.clear_memory(scope=scope),
+    "clear_working_memory": lambda store, scope, _: store.clear_working_memory(scope=scope),
     "count_user_history": lambda store, scope, _: store.count_user_history(scope=scope),
     "create_thread": lambda store, scope, _: store.create_thread(title="probe", scope=scope),
     "delete_memory": lambda store, scope, _: store.delete_memory("k", scope=scope),
@@ -129,6 +134,10 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "export": lambda store, scope, _: store.export(scope=scope),
     "get_memory": lambda store, scope, _: store.get_memory("k", scope=scope),
     "get_state": lambda store, scope, _: store.get_state(scope=scope),
+    "get_working_memory": lambda store, scope, _: store.get_working_memory(scope=scope),
+    "get_working_memory: of the user": lambda store, scope, _: store.get_working_memory(
+        scope=scope.with_thread(None)
+    ),
     "get_thread": lambda store, scope, _: store.get_thread(scope=scope),
     "import_": lambda store, scope, loot: store.import_(loot.lines, scope=scope),
     "last_messages": lambda store, scope, _: store.last_messages(None, scope=scope),
@@ -148,11 +157,20 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "put_vectors": lambda store, scope, loot: _put_vectors(store, scope, loot.number),
     "search_rows": lambda store, scope, _: _searched(store, scope),
     "without_vectors": lambda store, scope, _: _waiting(store, scope),
+    "pin_epoch": lambda store, scope, _: _has_pinned_epoch(store, scope),
+    "restore_working_memory": lambda store, scope, _: store.restore_working_memory(1, scope=scope),
     "set_memory": lambda store, scope, _: store.set_memory("k", {"by": "probe"}, scope=scope),
     "set_state": lambda store, scope, _: store.set_state("probe", scope=scope),
     "turn_of_run": lambda store, scope, _: store.turn_of_run("run", scope=scope),
     "update_thread": lambda store, scope, _: store.update_thread(title="probe", scope=scope),
+    "update_working_memory": lambda store, scope, _: store.update_working_memory(
+        {"by": "probe"}, scope=scope
+    ),
+    "update_working_memory: of the user": lambda store, scope, _: store.update_working_memory(
+        {"by": "probe"}, strategy="replace", scope=scope.with_thread(None)
+    ),
     "user_history": lambda store, scope, _: store.user_history(scope=scope),
+    "working_memory_history": lambda store, scope, _: store.working_memory_history(scope=scope),
 }
 
 USERS_PROBES: dict[str, Callable[[Users, str, int | None, Loot], Awaitable[object]]] = {
@@ -291,6 +309,9 @@ async def _fill(store: Store, scope: Scope, text: str) -> Loot:
     await store.update_thread(title=text, metadata={"about": text}, scope=scope)
     await store.set_memory("k", {"about": text}, scope=scope)
     await store.set_state(text, scope=scope)
+    for place in (scope, scope.with_thread(None)):
+        await store.update_working_memory({"about": text}, scope=place)
+    await store.update_working_memory({"more": text}, scope=scope)
     return Loot(places[0].number, await readings.export(store, scope))
 
 

@@ -5,6 +5,7 @@ and keep history by itself, with none of our guards in between, and some of its 
 out what was redacted elsewhere. Here the loop is ours (`run.py`): the model is shown exactly our list.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
@@ -20,9 +21,18 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from recollect.agent.model import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
-from recollect.checks import check_json
-from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError
-from recollect.messages import FilePart, Message, TextPart, ToolCall, ToolResult, clean_json, clean_text
+from recollect.checks import MAX_ID_BYTES, check_json
+from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
+from recollect.messages import (
+    FilePart,
+    Message,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    clean_json,
+    clean_text,
+    new_message_id,
+)
 from recollect.processors.base import TripWire
 
 T = TypeVar("T")
@@ -61,20 +71,23 @@ class Engine:
                 response = stream.get()
         except _MODEL_FAULTS as error:
             raise ModelError(f"the model failed: {error}") from error
+        is_as_said = True
         for part in response.parts:
             if isinstance(part, pa.ToolCallPart):
-                yield ToolCall(part.tool_call_id, part.tool_name, _arguments(part))
+                call = _call(part)
+                is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
+                yield call
         usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
-        yield StepEnd(usage, response.finish_reason, response)
+        yield StepEnd(usage, response.finish_reason, response if is_as_said else None)
 
     async def run_tool(self, call: ToolCall) -> ToolResult:
         """Run the tool that a call names; whatever goes wrong becomes a result that the model is told."""
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            return ToolResult(
-                call.id, call.name, f"There is no tool {call.name!r}; known: {known}.", is_error=True
-            )
+            return _failed(call, f"There is no tool {call.name!r}; known: {known}.")
+        if isinstance(call, BrokenCall):
+            return _failed(call, "The arguments do not fit: they are not a JSON object.")
         try:
             arguments = tool.function_schema.validator.validate_python(dict(call.arguments))
             value = await tool.function_schema.call(arguments, cast("Any", None))
@@ -82,6 +95,11 @@ class Engine:
             check_json(content, "result")
         except TripWire:
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            problem = "The tool failed: it gave up something that it was waiting for."
         except ValidationError as error:
             problem = f"The arguments do not fit: {error}"
         except (PydanticSerializationError, InvalidArgumentError) as error:
@@ -90,13 +108,16 @@ class Engine:
             problem = f"The tool failed: {type(error).__name__}: {error}"
         else:
             return ToolResult(call.id, call.name, content)
-        return ToolResult(call.id, call.name, clean_text(problem), is_error=True)
+        return _failed(call, clean_text(problem))
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Ask the model, or another one, once for a value of a type."""
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
-            raise ModelUnavailableError("the offline model cannot be asked for values")
+            raise ModelNotAskableError(
+                "this model cannot be asked for values, as the offline one cannot; "
+                "give the processor another model, or do without"
+            )
         try:
             # Without a second try: what a processor asks costs one request, and no more.
             answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
@@ -183,11 +204,30 @@ def _text_of(event: object) -> str:
     return ""
 
 
-def _arguments(part: pa.ToolCallPart) -> dict[str, object]:
+class BrokenCall(ToolCall):
+    """A call whose arguments are no JSON object: it is shown and answered, but no tool is run for it."""
+
+    __slots__ = ()
+
+
+def _call(part: pa.ToolCallPart) -> ToolCall:
+    """Read a call; a name or an id that nobody could store is made one, so that the model can be told."""
+    call_id = _as_id(part.tool_call_id) or new_message_id()
+    name = _as_id(part.tool_name) or "unnamed"
     try:
-        return cast("dict[str, object]", clean_json(part.args_as_dict(raise_if_invalid=True)))
+        arguments = cast("dict[str, object]", clean_json(part.args_as_dict(raise_if_invalid=True)))
+        check_json(arguments, "arguments")
     except (ValueError, AssertionError):
-        return {"invalid_json": clean_text(part.args_as_json_str())}
+        return BrokenCall(call_id, name, {"invalid_json": clean_text(part.args_as_json_str())})
+    return ToolCall(call_id, name, arguments)
+
+
+def _as_id(text: str) -> str:
+    return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
+
+
+def _failed(call: ToolCall, problem: str) -> ToolResult:
+    return ToolResult(call.id, call.name, problem, is_error=True)
 
 
 def to_model_messages(

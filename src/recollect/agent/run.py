@@ -6,21 +6,21 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from recollect.agent.commit import commit_all
 from recollect.agent.model import ModelPart, StepEnd
+from recollect.agent.partial import ABORTED, Seen, stage_partial
+from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
-from recollect.errors import StorageError
+from recollect.checks import MAX_TEXT_BYTES
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
+from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import run_input, run_tool_call, run_tool_result
-from recollect.processors.expand import id_of
-from recollect.processors.message_history import MessagePersistenceProcessor
 from recollect.processors.output import OutputChain
 from recollect.processors.turn import TurnBuilder, assistant_id
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from recollect.agent.engine import Engine
 
 _log = logging.getLogger("recollect")
+
+_LONGEST_ANSWER = MAX_TEXT_BYTES // 2  # in bytes; guards may make a text longer
 
 OnMemoryError: TypeAlias = Literal["return", "raise"]
 """What happens when memory cannot save: the answer is returned all the same, or the error raised."""
@@ -46,7 +48,7 @@ class Plan:
     chunked: bool
     save_partial: bool
     on_memory_error: OnMemoryError
-    last_shown: ContextVar[list[Message]]
+    note_shown: Callable[[list[Message]], None]
     may_be_stored: bool
 
 
@@ -62,6 +64,8 @@ class Run:
     _kept: list[Message] = field(init=False)
     _said: dict[str, object] = field(default_factory=dict[str, object], init=False)
     _model_failed: bool = field(default=False, init=False)
+    _spoken: int = field(default=0, init=False)
+    _seen: Seen = field(default_factory=Seen, init=False)
 
     def __post_init__(self) -> None:
         """Prepare the result that the run fills in."""
@@ -69,33 +73,42 @@ class Run:
         self._chain = OutputChain(self.plan.output_side, self.state)
         self._kept = self.prompt
 
+    async def to_end(self) -> Result:
+        """Run to the end and return the result."""
+        async with aclosing(self.events()) as events:
+            async for _ in events:
+                pass
+        return self.result
+
     async def events(self) -> AsyncGenerator[Event]:
         """Run to the end and yield what is released on the way; a trip is the last event."""
         started = time.time_ns()
+        failure: Exception | None = None
         try:
             async with aclosing(self._events()) as events:
                 async for event in events:
                     yield event
+        except Exception as error:
+            failure = error
+            raise
         finally:
-            emit_spans(self.result, started, time.time_ns(), with_content=self.plan.trace_content)
+            emit_spans(self.result, failure, started, with_content=self.plan.trace_content)
 
     async def _events(self) -> AsyncGenerator[Event]:
         try:
             view, self._kept = await run_input(self.plan.input_side, self.prompt, self.state)
             self.state.view = view
-            self.result.messages = await self._stored_turn()
-            if self.result.messages:
-                yield Event("text", text=self._replayed())
-                yield Event("done", result=self.result)
-                return
-            async with aclosing(self._answer(view)) as parts:
+            # An id that the caller chose may be that of a run that was committed before.
+            stored = (
+                await find_stored_run(self.plan.output_side, self.state) if self.plan.may_be_stored else None
+            )
+            turn = self._answered(view) if stored is None else self._replayed(stored)
+            async with aclosing(turn) as parts:
                 async for part in parts:
+                    self._seen.note(part)
                     yield _event(part)
-            released, self.result.messages = await self._chain.close(self._kept)
-            for part in released:
-                yield _event(part)
-            self.result.text = self._chain.text
-            await self._commit()
+            if stored is None:
+                await self._commit()
         except TripWire as trip:
             yield self._tripped(trip)
         except BaseException as error:
@@ -105,6 +118,38 @@ class Run:
             raise
         else:
             yield Event("done", result=self.result)
+
+    async def _answered(self, view: list[Message]) -> AsyncGenerator[StreamPart]:
+        """Have the model answer, and finish the turn."""
+        async with aclosing(self._answer(view)) as parts:
+            async for part in parts:
+                yield part
+        async with aclosing(self._close(self._kept)) as parts:
+            async for part in parts:
+                yield part
+
+    async def _replayed(self, stored: StoredRun) -> AsyncGenerator[StreamPart]:
+        """Say once more what is stored; an answer that was broken off is not called finished."""
+        self.result.saved = True
+        self._chain = stored.chain(self.state)
+        for step, part in stored.parts():
+            for released in await self._chain.push(step, part):
+                yield released
+        async with aclosing(self._close(stored.turn)) as parts:
+            async for part in parts:
+                yield part
+        if not stored.behind:
+            self.result.messages = stored.turn
+        if any(message.metadata.get(ABORTED) for message in stored.turn):
+            self.result.finish_reason = ABORTED
+
+    async def _close(self, turn: list[Message]) -> AsyncGenerator[StreamPart]:
+        released, self.result.messages = await self._chain.close(turn)
+        for part in released:
+            yield part
+        self.result.text = self._chain.text
+        # What a guard holds back to the end may show only then that the answer has to end before it.
+        self.result.finish_reason = self.state.stop_reason or self.result.finish_reason
 
     async def _answer(self, view: list[Message]) -> AsyncGenerator[StreamPart]:
         messages = list(view)
@@ -127,7 +172,6 @@ class Run:
             messages += shown.messages()
         else:
             self.state.stop_reason = "tool_limit"
-        self.result.finish_reason = self.state.stop_reason or self.result.finish_reason
 
     async def _speak(
         self, step: int, messages: list[Message], said: list[str | ToolCall]
@@ -139,18 +183,31 @@ class Run:
                 if isinstance(part, StepEnd):
                     self._end_step(step, part)
                     continue
+                part = self._within_limit(part, said)
                 said.append(part)
                 if isinstance(part, str) and self.plan.chunked:
                     for released in await self._chain.push(step, TextDelta(part)):
                         yield released
                 if self.state.stop_reason is not None:
-                    return
+                    break
         finally:
             await parts.aclose()
         text = "".join(item for item in said if isinstance(item, str))
         if text and not self.plan.chunked:
             for released in await self._chain.push(step, TextDelta(text)):
                 yield released
+
+    def _within_limit(self, part: str | ToolCall, said: Sequence[str | ToolCall]) -> str | ToolCall:
+        """Cut off an answer that no message could hold, and end it there."""
+        if isinstance(part, ToolCall):
+            return part
+        size = len(part) if part.isascii() else len(part.encode())
+        left = _LONGEST_ANSWER - (self._spoken if said else 0)
+        self._spoken = _LONGEST_ANSWER - left + size
+        if size <= left:
+            return part
+        self.state.stop_reason = "length"
+        return part.encode()[:left].decode(errors="ignore")
 
     async def _next_part(self, parts: AsyncGenerator[ModelPart]) -> ModelPart | None:
         try:
@@ -168,7 +225,7 @@ class Run:
             for released in await self._chain.push(step, checked):
                 yield released
         if self.state.stop_reason is not None:
-            return  # a guard that let out its last text before the call has ended the answer there
+            return  # the last text before the call was too much for a guard, which has ended the answer there
         for result in await self._run_tools(calls):
             seen = await run_tool_result(self.plan.input_side, result, self.state)
             shown.add(step, [seen])
@@ -194,62 +251,36 @@ class Run:
     def _show(self, messages: list[Message]) -> None:
         self.result.usage.requests += 1
         self.result.prompt = list(messages)
-        self.plan.last_shown.set(self.result.prompt)
+        self.plan.note_shown(self.result.prompt)
 
     def _tripped(self, trip: TripWire) -> Event:
-        trip.released = self._chain.released_characters
+        # Without a stream nobody has seen anything of the answer.
+        trip.released = self._chain.released_characters if self.plan.chunked else 0
         self.result.tripwire = trip
         self.result.text = ""
         self.result.messages = []
         return Event("tripwire", tripwire=trip, result=self.result)
 
-    async def _stored_turn(self) -> list[Message]:
-        """Return the turn that a run of the same id has committed before, if the caller chose the id."""
-        if not self.plan.may_be_stored:
-            return []
-        for processor in self.plan.output_side:
-            if isinstance(processor, MessagePersistenceProcessor):
-                ctx = RunContext(self.state, id_of(processor), "commit")
-                try:
-                    return await processor.stored_turn(ctx)
-                except StorageError as error:
-                    ctx.degrade(error)
-        return []
-
-    def _replayed(self) -> str:
-        turn = self.result.messages
-        self.result.saved = True
-        self.result.text = "\n".join(m.text for m in turn if m.role == "assistant" and m.text)
-        return self.result.text
-
     async def _commit(self) -> None:
         """Do the staged writes; a failure does not lose the answer, unless it is to be raised."""
-        saved = False
-        for processor_id, commit in self.state.commits:
-            try:
-                with self.state.trace.timed(processor_id, "commit"):
-                    saved = (await commit() is not False) or saved
-            except Exception as error:
-                _log.warning("%s could not save the turn: %s", processor_id, error)
-                if self.plan.on_memory_error == "raise":
-                    raise
-                return
-        self.result.saved = saved
+        raises = self.plan.on_memory_error == "raise"
+        self.result.saved = await commit_all(self.state, self.plan.output_side, raises=raises)
 
     async def _save_partial(self) -> None:
         """Keep what the user saw of a run that was broken off, if the caller wants that.
 
-        It goes through the output side once more, so that what is kept has left the guards.
+        Why it was broken off is what the caller must hear, so that a failure here is only noted.
         """
-        seen = self._chain.released_messages()
+        seen = self._seen.of(self._chain.released_messages())
         if not self.plan.save_partial or not seen or self.result.saved:
             return
-        marked = [message.replace(metadata={**message.metadata, "aborted": True}) for message in seen]
-        self.state.commits.clear()
-        chain = OutputChain(self.plan.output_side, self.state)
-        await chain.replay(seen)
-        await chain.close(self._kept + marked)
-        await asyncio.shield(self._commit())
+        try:
+            self.state.commits = (
+                await stage_partial(self.plan.output_side, self.state, self._kept, seen)
+            ).commits
+            await asyncio.shield(self._commit())
+        except Exception as error:  # noqa: BLE001 - a hook or a write may raise anything; the trace has it
+            _log.warning("what was seen of a run that was left could not be saved: %s", error)
 
 
 def _event(part: StreamPart) -> Event:

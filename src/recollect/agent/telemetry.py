@@ -1,13 +1,23 @@
 """The trace of a run as OpenTelemetry spans, for whoever has configured a tracer."""
 
+import logging
+import time
+from typing import TYPE_CHECKING
+
 from recollect.agent.result import Result
 from recollect.trace import TraceEntry
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
-def emit_spans(result: Result, started_at_ns: int, ended_at_ns: int, *, with_content: bool) -> None:
-    """Report a run and its processors; without a configured tracer nothing happens.
+_log = logging.getLogger("recollect")
 
-    Message text is in no span unless it is asked for.
+
+def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool) -> None:
+    """Report a run that has just ended, and its processors; without a configured tracer nothing happens.
+
+    Message text is in no span unless it is asked for. Whatever goes wrong with a tracer is noted in the log,
+    and costs the run nothing.
     """
     try:
         from opentelemetry import trace
@@ -15,8 +25,21 @@ def emit_spans(result: Result, started_at_ns: int, ended_at_ns: int, *, with_con
         return
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
-    tracer = trace.get_tracer("recollect")
+    try:
+        _emit(trace.get_tracer("recollect"), result, failure, started_at_ns, with_content=with_content)
+    except Exception as error:  # noqa: BLE001 - exporters are other people's code
+        _log.warning("the spans of run %s could not be reported: %s", result.run_id, error)
+
+
+def _emit(
+    tracer: "Tracer", result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool
+) -> None:
+    from opentelemetry import trace
+
+    ended_at_ns = time.time_ns()
     run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_facts(result))
+    if failure is not None:  # by its kind alone: its words may quote the prompt
+        run.set_status(trace.StatusCode.ERROR, type(failure).__name__)
     if with_content:
         run.set_attribute("recollect.prompt", "\n".join(message.text for message in result.prompt))
         run.set_attribute("recollect.answer", result.text)
@@ -28,6 +51,8 @@ def emit_spans(result: Result, started_at_ns: int, ended_at_ns: int, *, with_con
             start_time=entry.started_at_ns,
             attributes=_entry_facts(entry),
         )
+        if entry.error is not None and entry.tripwire is None:
+            span.set_status(trace.StatusCode.ERROR)
         span.end(entry.started_at_ns + int(entry.milliseconds * 1_000_000))
     run.end(ended_at_ns)
 

@@ -6,7 +6,7 @@ others, and stops the run with `ctx.abort(reason)`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -21,7 +21,7 @@ from typing import (
 )
 
 from recollect.checks import check_id, check_tenant
-from recollect.errors import InvalidArgumentError, ModelUnavailableError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
@@ -31,7 +31,10 @@ T = TypeVar("T")
 _log = logging.getLogger("recollect")
 
 Commit: TypeAlias = Callable[[], Awaitable[object]]
-"""A write that waits until the whole output chain has passed; False says that there was nothing to write."""
+"""A write that waits until the whole output chain has passed; False says that there was nothing to write.
+
+`result.saved` is what memory's own write did; where no memory is in the list, whether all writes were done.
+"""
 
 
 class TripWire(RecollectError):  # noqa: N818 - document A's name, and not a fault
@@ -126,6 +129,11 @@ class Ask(Protocol):
         ...
 
 
+async def _nobody(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+    del prompt, output_type, model
+    raise ModelNotAskableError("this run has no model that a processor could ask")
+
+
 class RunContext:
     """A processor's view of the run it serves."""
 
@@ -188,15 +196,26 @@ class RunContext:
         self._run.trace.entry(self.processor_id, self.phase).details = facts
 
     def degrade(self, error: Exception) -> None:
-        """Go on without memory after a failed read: into the trace and the log."""
+        """Go on without memory after a failed read: into the trace and the log.
+
+        A store of another event loop is a mistake in the program, which would only hide here: it is raised.
+        """
+        if isinstance(error, WrongOwnerError):
+            raise error
         self._run.trace.entry(self.processor_id, self.phase).error = f"{type(error).__name__}: {error}"
         _log.warning("%s goes on without memory: %s", self.processor_id, error)
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the run's model, or another one, for a value; a model that cannot answer is an error."""
-        if self._run.ask is None:
-            raise ModelUnavailableError("this run has no model that a processor could ask")
-        return await self._run.ask(prompt, output_type, model=model)
+        """Ask the run's model, or another one, for a value.
+
+        A model that answers nothing but prompts, as the offline one, is a `ModelNotAskableError`, and a note
+        in the trace: catch it to skip what needs an answer. A guard that lets it through stops the run.
+        """
+        try:
+            return await (self._run.ask or _nobody)(prompt, output_type, model=model)
+        except ModelNotAskableError:
+            self.note("the model cannot be asked")
+            raise
 
 
 class Processor:
@@ -205,6 +224,7 @@ class Processor:
     `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
     that the model is shown. `after_memory` puts it behind memory on the input side. `blocks_only` promises
     that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
+    `writes_memory` says that what it stages is what `result.saved` is about.
     """
 
     id: str = ""
@@ -212,6 +232,7 @@ class Processor:
     after_memory: bool = False
     blocks_only: ClassVar[bool] = False
     observes: ClassVar[bool] = False
+    writes_memory: ClassVar[bool] = False
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
         """Change or block what the model will be shown."""
@@ -265,4 +286,13 @@ class ProcessorProvider(Protocol):
 
     def get_output_processors(self) -> list[Processor]:
         """Return the processors for the output side."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A processor or a memory that has tools for the model."""
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the tools, the same ones every time."""
         ...

@@ -5,16 +5,20 @@ from functools import partial
 from typing import ClassVar, TypeAlias
 
 from recollect.checks import check_int
-from recollect.errors import StorageError
+from recollect.errors import ConflictError, StorageError
 from recollect.messages import Message
 from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.processors.fence import fenced
 from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 
 DEFAULT_LAST_MESSAGES = 10
 """How many messages of a thread a run is shown where nothing else is said."""
+
+_IDS_AT_ONCE = 500
 
 
 OnSaved: TypeAlias = Callable[[Scope, Store], None]
@@ -26,6 +30,7 @@ class MessagePersistenceProcessor(Processor):
 
     id = "message-persistence"
     observes: ClassVar[bool] = True
+    writes_memory: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -52,17 +57,51 @@ class MessagePersistenceProcessor(Processor):
         """Return the turn that a run of the same id has committed before, or nothing."""
         store = await self._handle.get()
         scope = resolve_scope(ctx.ids, self._defaults, store)
-        return [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
+        turn = [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
+        if scope is not None and turn and turn[0].thread_id != scope.thread_id:
+            raise ConflictError(
+                f"the run {ctx.run_id!r} is stored in thread {turn[0].thread_id!r} of this user; "
+                "give each run an id of its own"
+            )
+        return turn
 
     async def _save(self, turn: list[Message], ctx: RunContext) -> bool:
         store = await self._handle.get()
         scope = resolve_scope(ctx.ids, self._defaults, store)
         if scope is None:
             return False
-        await store.append_turn(turn, scope=scope, run_id=ctx.run_id)
+        fresh = await _without_repeated(turn, store, scope)
+        await _check_prompt_ids(fresh, store, scope, ctx.run_id)
+        await store.append_turn(fresh, scope=scope, run_id=ctx.run_id)
         if self._on_saved is not None:
             self._on_saved(scope, store)
         return True
+
+
+async def _without_repeated(turn: list[Message], store: Store, scope: Scope) -> list[Message]:
+    """Drop what a client sent again, which nobody has looked for where memory stands on this side alone."""
+    sent = len(sent_before_the_prompt(turn))
+    if not sent:
+        return turn
+    known = repeated_ids(turn, await read_thread(store, scope, shown=0, sent=sent))
+    return [message for message in turn if message.id not in known]
+
+
+async def _check_prompt_ids(turn: list[Message], store: Store, scope: Scope, run_id: str) -> None:
+    """Refuse a prompt under the id of a stored message that says something else.
+
+    The store keeps the first version; without this the turn would count as saved, question and all.
+    """
+    given = {m.id: m for m in turn if m.origin == "input" and not m.id.startswith(f"{run_id}:")}
+    names = list(given)
+    for start in range(0, len(names), _IDS_AT_ONCE):
+        for stored in await store.messages_by_id(names[start : start + _IDS_AT_ONCE], scope=scope):
+            message = given.get(stored.id, stored)
+            if (stored.role, stored.body) != (message.role, message.body):
+                raise ConflictError(
+                    f"the message id {stored.id!r} is taken by another message of this thread; "
+                    "give an edited message an id of its own"
+                )
 
 
 class MessageHistoryProcessor(MessagePersistenceProcessor):
@@ -94,44 +133,46 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
         except StorageError as error:
             ctx.degrade(error)
             return messages
-        prompt = _without_repeated(messages, stored)
+        known = repeated_ids(messages, stored)
+        prompt = [message for message in messages if message.id not in known]
         shown = _history(stored, prompt, self._limit, with_system=self._with_system)
-        place = next(
-            (index for index, message in enumerate(prompt) if message.origin == "input"), len(prompt)
-        )
+        said = (index for index, m in enumerate(prompt) if m.origin == "input" and m.role != "system")
+        place = next(said, len(prompt))
         return prompt[:place] + shown + prompt[place:]
 
     async def _read(self, store: Store, scope: Scope, messages: list[Message]) -> list[Message]:
-        # A client that sends its whole history again is recognised by reading as much as it sent.
-        sent = sum(message.origin == "input" for message in messages)
-        limit = None if self._limit is None else max(self._limit, sent - 1)
-        return [] if limit == 0 else await store.last_messages(limit, scope=scope)
-
-
-def _without_repeated(messages: list[Message], stored: Sequence[Message]) -> list[Message]:
-    """Drop from the prompt what the thread already has, when a client sent its history along.
-
-    If the talk before the last message is what the thread ends with, all of it is; else a message is
-    recognised by its id. The last message is the prompt itself, and always stays.
-    """
-    earlier = [message for message in messages if message.origin == "input"][:-1]
-    said = [(message.role, message.text) for message in earlier if message.is_conversation]
-    talk = [(message.role, message.text) for message in stored if message.is_conversation]
-    if said and said == talk[-len(said) :]:
-        known = {message.id for message in earlier}
-    else:
-        known = {message.id for message in earlier} & {message.id for message in stored}
-    return [message for message in messages if message.id not in known]
+        sent = len(sent_before_the_prompt(messages))
+        return await read_thread(store, scope, shown=self._limit, sent=sent, with_system=self._with_system)
 
 
 def _history(
     stored: Sequence[Message], prompt: Sequence[Message], limit: int | None, *, with_system: bool
 ) -> list[Message]:
     present = {message.id for message in prompt}
-    wanted = [m for m in stored if m.id not in present and (with_system or m.role != "system")]
+    wanted = [m for m in _unasked(stored, prompt) if m.id not in present]
+    wanted = [m for m in wanted if with_system or m.role != "system"]
     if limit is not None and len(wanted) > limit:
         wanted = _whole_units(wanted, limit)
-    return [message.replace(origin="memory") for message in wanted]
+    return [_from_memory(message) for message in wanted]
+
+
+def _unasked(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
+    """Leave out a question that is asked again, and what was answered: an answer must not come before it."""
+    again = {message.id for message in prompt if message.origin == "input"}
+    kept: list[Message] = []
+    is_asked_again = False
+    for message in stored:
+        if message.role == "user" or message.id in again:
+            is_asked_again = message.id in again
+        if not is_asked_again:
+            kept.append(message)
+    return kept
+
+
+def _from_memory(message: Message) -> Message:
+    if message.role == "system":
+        return message.replace(origin="memory", content=fenced("a stored system message", message.text))
+    return message.replace(origin="memory")
 
 
 def _whole_units(messages: list[Message], limit: int) -> list[Message]:

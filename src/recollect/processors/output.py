@@ -121,11 +121,6 @@ class OutputChain:
         """Return what was released of the answer so far."""
         return self._released.messages()
 
-    async def replay(self, messages: list[Message]) -> None:
-        """Send the messages of an answer through all stages once more, as if the model had just said them."""
-        for step, parts in _parts_of(messages, self._run.run_id):
-            await self._send(step, parts, 0)
-
     async def _send(self, step: int, parts: list[StreamPart], place: int) -> list[StreamPart]:
         earlier: list[StreamPart] = []
         for number, stage in enumerate(self._stages[place:], place + 1):

@@ -14,10 +14,22 @@ from recollect.storage.turns import Turns
 from recollect.storage.user_memory import UserMemories
 from recollect.storage.user_state import UserStates
 from recollect.storage.users import UserEpochs
+from recollect.storage.working_memory import WorkingMemories
 
 
-class Store(Turns, History, Threads, SearchRows, UserMemories, UserStates, UserEpochs, Transfer, Erasure):
-    """History, user memory and user state of the users of many tenants, on one database.
+class Store(
+    Turns,
+    History,
+    Threads,
+    SearchRows,
+    UserMemories,
+    UserStates,
+    WorkingMemories,
+    UserEpochs,
+    Transfer,
+    Erasure,
+):
+    """History, user memory, user state and working memory of the users of many tenants, on one database.
 
     Made by `open_store`; belongs to the event loop and process that opened it.
     """

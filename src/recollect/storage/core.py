@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self, TypeVar, cast
 
-from recollect.errors import StoreMisuseError
+from recollect.errors import StoreMisuseError, WrongOwnerError
 from recollect.messages import now
 from recollect.scope import Scope
 from recollect.storage.engine import Engine, Unchanged, Work
@@ -63,14 +63,14 @@ class StoreCore:
 
     def _check_owner(self) -> None:
         if os.getpid() != self._process:
-            raise StoreMisuseError(
+            raise WrongOwnerError(
                 "this store was opened before the process forked; open a store of your own in the child "
                 "(a SQLite file only if it was not open while forking)"
             )
         if self._closing is not None:
             raise StoreMisuseError("this store is closed")
         if asyncio.get_running_loop() is not self._loop:
-            raise StoreMisuseError(
-                "this store was opened in another event loop; open one store for each loop, "
-                "or use the sync functions, which have a loop of their own"
+            raise WrongOwnerError(
+                "this store was opened in another event loop; open one store for each loop, or give the "
+                "address where a store is taken: then each loop opens its own (a sync call has one too)"
             )

@@ -1,18 +1,27 @@
-"""A store that is opened when it is first needed, once for each event loop."""
+"""A store that is opened when it is first needed, once for each event loop, and closed with it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
-from recollect.errors import StorageError, StoreMisuseError
+from recollect.errors import InvalidArgumentError, WrongOwnerError
 from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.open import Opening, open_store
 
-_Loop = asyncio.AbstractEventLoop
+_Loop: TypeAlias = asyncio.AbstractEventLoop
 
 Prepare: TypeAlias = Callable[[Store], Awaitable[None]]
 """What is done with a store right after it was opened."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A store of one event loop, and what closes it; a store that somebody else opened is not closed."""
+
+    store: Store
+    closing: AsyncGenerator[None] | None
 
 
 class StoreHandle:
@@ -21,40 +30,101 @@ class StoreHandle:
     def __init__(self, store_or_url: Store | str | None = None, *, prepare: Prepare | None = None) -> None:
         """Remember what to open, and what to do with it first; without an address it is a private store."""
         self._prepare = prepare
-        self._source = (
-            store_or_url if isinstance(store_or_url, Store) else open_store(store_or_url or "sqlite://")
-        )
+        self._source = _source(store_or_url)
         self._in_memory = store_or_url in (None, "sqlite://", "sqlite:///:memory:")
-        self._opened: WeakKeyDictionary[_Loop, asyncio.Task[Store]] = WeakKeyDictionary()
+        self._opened: dict[_Loop, _Opened] = {}
+        self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
+        self._lock = threading.Lock()  # several threads may each have a loop
 
     async def get(self) -> Store:
         """Return the store for the running event loop."""
         loop = asyncio.get_running_loop()
-        if loop not in self._opened:
-            self._check_new_loop()
-            self._opened[loop] = loop.create_task(self._open())
+        opened = self._opened.get(loop)
+        if opened is not None:
+            return opened.store
+        with self._lock:
+            self._check_new_loop(loop)
+            self._forget_closed_loops()
+            if loop not in self._opening:
+                self._opening[loop] = loop.create_task(self._open(loop))
+                self._opening[loop].add_done_callback(_look_at)
         # Shielded: a caller that is cancelled must not cancel the opening for the others.
-        try:
-            return await asyncio.shield(self._opened[loop])
-        except StorageError:
-            self._opened.pop(loop, None)  # the next caller tries again
-            raise
+        return (await asyncio.shield(self._opening[loop])).store
 
     async def close(self) -> None:
         """Close what was opened in the running event loop; a store that was given stays open."""
-        task = self._opened.pop(asyncio.get_running_loop(), None)
-        if task is not None and not isinstance(self._source, Store):
-            await (await task).close()
+        loop = asyncio.get_running_loop()
+        if loop in self._opening:
+            await asyncio.wait([self._opening[loop]])
+        opened = self._opened.pop(loop, None)
+        if opened is not None:
+            await _close(opened)
 
-    async def _open(self) -> Store:
-        store = self._source if isinstance(self._source, Store) else await self._source
-        if self._prepare is not None:
-            await self._prepare(store)
-        return store
+    async def _open(self, loop: _Loop) -> _Opened:
+        try:
+            opened = await _open_source(self._source)
+            try:
+                if self._prepare is not None:
+                    await self._prepare(opened.store)
+            except BaseException:
+                await _close(opened)
+                raise
+            self._opened[loop] = opened
+            return opened
+        finally:
+            self._opening.pop(loop, None)  # where it failed the next caller tries again
 
-    def _check_new_loop(self) -> None:
-        if self._in_memory and self._opened:
-            raise StoreMisuseError(
+    def _check_new_loop(self, loop: _Loop) -> None:
+        if self._in_memory and (self._opened.keys() | self._opening.keys()) - {loop}:
+            raise WrongOwnerError(
                 "this memory keeps its data in memory and belongs to another event loop; "
                 "give it a file or a server, or keep to one loop"
             )
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in self._opened if loop.is_closed()]:
+            del self._opened[loop]
+
+
+def _source(store_or_url: object) -> Store | Opening:
+    if isinstance(store_or_url, Store):
+        return store_or_url
+    if store_or_url is not None and not isinstance(store_or_url, str):
+        raise InvalidArgumentError(
+            "store_or_url", f"must be a store or an address, not {type(store_or_url).__name__}"
+        )
+    if store_or_url == "":
+        raise InvalidArgumentError(
+            "store_or_url", "must not be empty; leave it out for a private store in memory"
+        )
+    return open_store(store_or_url or "sqlite://")
+
+
+async def _open_source(source: Store | Opening) -> _Opened:
+    if isinstance(source, Store):
+        return _Opened(source, None)
+    store = await source
+    closing = _closed_with_the_loop(store)
+    await anext(closing)
+    return _Opened(store, closing)
+
+
+async def _close(opened: _Opened) -> None:
+    if opened.closing is not None:
+        await opened.closing.aclose()
+
+
+async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
+    """Close a store when its event loop ends, or when nobody has the handle any more.
+
+    Async generators are what a loop closes last, while it still runs; nothing else would tell us in time.
+    """
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+def _look_at(task: asyncio.Task[_Opened]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever waited for it may be gone

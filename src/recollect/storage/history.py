@@ -12,6 +12,7 @@ from recollect.scope import Scope, tenant_of_key
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
+from recollect.storage.turns import prefix_bounds
 from recollect.storage.users import raise_epoch
 
 _MOST_IDS = 1000
@@ -116,7 +117,10 @@ class History(StoreCore):
         return bool(await self._write(work, tenant))
 
     async def clear_history(self, *, scope: Scope) -> int:
-        """Remove all threads and messages of a user, in all apps; return what was counted as history."""
+        """Remove all threads of a user, in all apps, with their messages and their working memory.
+
+        Returns what was counted as history. The working memory of the user, and not of a thread, stays.
+        """
         return await self._write(partial(_clear, user_keys(scope)), scope, heavy=True)
 
 
@@ -161,8 +165,7 @@ def _around(scope: Scope, ids: Sequence[str], previous: int, following: int) -> 
 
 
 def _of_run(scope: Scope, run_id: str) -> Transaction[list[Message]]:
-    bounds = {"low": f"{run_id}:", "high": f"{run_id};"}  # ";" comes right behind ":"
-    found = yield from query("messages_with_prefix", app_keys(scope) | bounds)
+    found = yield from query("messages_with_prefix", app_keys(scope) | prefix_bounds(run_id))
     rows = [row for row in found if row[_RUN] == run_id]  # the prefix may be that of another run's id
     if not rows:
         return []
@@ -250,11 +253,12 @@ def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]
 
 
 def _clear(keys: Params) -> Transaction[int]:
-    names = ("count_talk", "count_messages", "count_threads")
+    names = ("count_talk", "count_messages", "count_threads", "count_thread_working_memory")
     _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
     if not any(rows[0][0] for rows in present):
         raise Unchanged(0)
-    yield Step([Statement(f"delete_{kind}", keys) for kind in ("vectors", "messages", "threads")])
+    kinds = ("vectors", "messages", "threads", "thread_working_memory")
+    yield Step([Statement(f"delete_{kind}", keys) for kind in kinds])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])
 

@@ -20,6 +20,7 @@ from recollect.storage.rows import (
     to_micros,
 )
 from recollect.storage.turns import Entry
+from recollect.working_memory.value import KEPT_VERSIONS, encode
 
 _Record: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str]
@@ -63,6 +64,9 @@ class Parcel:
     messages: dict[_Key, ParcelMessage] = field(default_factory=dict[_Key, ParcelMessage])
     memory: dict[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     state: dict[str, object] | None = None
+    working_memory: dict[_Key, list[dict[str, object]]] = field(
+        default_factory=dict[_Key, list[dict[str, object]]]
+    )
 
 
 def thread_line(row: Row) -> str:
@@ -111,6 +115,21 @@ def state_line(row: Row) -> str:
     """Write a state."""
     mode, updated = row
     return _line(kind="state", mode=mode, updated_at=_time(updated))
+
+
+def working_memory_line(row: Row) -> str:
+    """Write a version of a working memory; what belongs to the user names no app, project and thread."""
+    app_id, project_id, thread_id, version, value, run_id, updated = row
+    return _line(
+        kind="working_memory",
+        app_id=app_id or None,
+        project_id=project_id or None,
+        thread_id=thread_id or None,
+        version=version,
+        value=decode_json(value),
+        run_id=run_id,
+        updated_at=_time(updated),
+    )
 
 
 def read_parcel(lines: Iterable[str]) -> Parcel:
@@ -199,11 +218,31 @@ def _read_state(record: _Record, parcel: Parcel) -> None:
     parcel.state = {"mode": check_id(record["mode"], "mode"), "updated_at": _micros(record, "updated_at")}
 
 
+def _read_working_memory(record: _Record, parcel: Parcel) -> None:
+    names = ("app_id", "project_id", "thread_id")
+    is_of_user = all(record[name] is None for name in names)
+    key = ("", "", "") if is_of_user else _key(record, "thread_id")
+    versions = parcel.working_memory.setdefault(key, [])
+    version = check_int(record["version"], "version", minimum=1, maximum=_LAST_POSITION)
+    if versions and version <= cast("int", versions[-1]["version"]):
+        raise InvalidArgumentError("version", "is not in the order of its working memory")
+    if len(versions) == KEPT_VERSIONS:
+        raise InvalidArgumentError("version", f"is one more than the {KEPT_VERSIONS} that are kept")
+    entry: dict[str, object] = {
+        "version": version,
+        "value": encode(record["value"], "value"),
+        "run_id": None if record["run_id"] is None else check_id(record["run_id"], "run_id"),
+        "updated_at": _micros(record, "updated_at"),
+    }
+    versions.append(entry | dict(zip(names, key, strict=True)))
+
+
 _READERS: dict[str, Callable[[_Record, Parcel], None]] = {
     "thread": _read_thread,
     "message": _read_message,
     "memory": _read_memory,
     "state": _read_state,
+    "working_memory": _read_working_memory,
 }
 
 

@@ -64,7 +64,7 @@ class Threads(StoreCore):
         return await self._write(partial(_update, thread_keys(scope), changes), scope)
 
     async def delete_thread(self, *, scope: Scope) -> bool:
-        """Remove the scope's thread with all its messages; say if it was there."""
+        """Remove the scope's thread with its messages and its working memory; say if it was there."""
         return await self._write(partial(_delete, thread_keys(scope)), scope, heavy=True)
 
 
@@ -111,10 +111,17 @@ def _update(keys: Params, changes: Params) -> Transaction[Thread]:
 
 
 def _delete(keys: Params) -> Transaction[bool]:
-    _, threads = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
-    if not threads:
+    # Working memory may be kept in a thread that holds no message yet, and so is not there.
+    _, threads, fields = yield Step(
+        (
+            Statement("lock_user", keys),
+            Statement("get_thread", keys),
+            Statement("clear_working_memory", keys),
+        )
+    )
+    if not threads and not fields:
         raise Unchanged(value=False)
     parts = ("delete_thread_vectors", "delete_thread_messages", "delete_thread")
     yield Step([Statement(name, keys) for name in parts])
     yield from raise_epoch(keys)
-    return True
+    return bool(threads)

@@ -24,6 +24,7 @@ from recollect.storage.parcel import (
     read_parcel,
     state_line,
     thread_line,
+    working_memory_line,
 )
 from recollect.storage.records import Placed
 from recollect.storage.rows import to_micros, user_keys
@@ -34,6 +35,7 @@ from recollect.storage.turns import (
     numbers_drawn,
     places_in_thread,
 )
+from recollect.working_memory.value import KEPT_VERSIONS
 
 
 class Transfer(StoreCore):
@@ -51,7 +53,7 @@ class Transfer(StoreCore):
 
         The user may have another id or tenant than the export names. A user of whom something is
         kept already is an error unless `merge` is set: then messages that are new are appended to their
-        threads, and of two memory values or states the newer one stays.
+        threads, and of two memory values, states or working memories the newer one stays.
         """
         parcel = read_parcel(await _collected(lines))
         work = partial(_import, parcel, scope, merge=merge, time=to_micros(self._clock()))
@@ -60,13 +62,15 @@ class Transfer(StoreCore):
 
 def _export(scope: Scope) -> Transaction[list[str]]:
     keys = user_keys(scope)
-    names = ("all_threads", "all_messages", "list_memory", "get_state")
-    threads, messages, memory, state = yield Step([Statement(name, keys) for name in names], last=True)
+    names = ("all_threads", "all_messages", "list_memory", "get_state", "all_working_memory")
+    found = yield Step([Statement(name, keys) for name in names], last=True)
+    threads, messages, memory, state, working_memory = found
     lines = [
         *(thread_line(row) for row in threads),
         *(message_line(row) for row in messages),
         *(memory_line(row) for row in memory),
         *(state_line(row) for row in state),
+        *(working_memory_line(row) for row in working_memory),
     ]
     head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
     return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
@@ -103,7 +107,14 @@ def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transact
         written += fresh
     memory = yield from _import_memory(keys, [*parcel.memory.values()], numbers[len(parcel.messages) :])
     state = yield from _import_state(keys, parcel.state)
-    return {"threads": threads, "messages": written, "user_memory": memory, "user_state": state}
+    working_memory = yield from _import_working_memory(keys, [*parcel.working_memory.values()])
+    return {
+        "threads": threads,
+        "messages": written,
+        "user_memory": memory,
+        "user_state": state,
+        "working_memory": working_memory,
+    }
 
 
 def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction[tuple[bool, int]]:
@@ -147,3 +158,18 @@ def _import_state(user: Params, state: dict[str, object] | None) -> Transaction[
         return 0
     yield Step((Statement("set_state", {**user, **state}),))
     return 1
+
+
+def _import_working_memory(user: Params, memories: list[list[dict[str, object]]]) -> Transaction[int]:
+    """Write all versions where there is none yet; else the last one as the next, if it is newer."""
+    written = 0
+    for versions in memories:
+        keys = {**user, **versions[-1]}
+        rows = yield from query("working_memory_versions", {**keys, "limit": 1})
+        if rows and cast("int", versions[-1]["updated_at"]) <= rows[0][3]:
+            continue
+        new = [keys | {"version": rows[0][0] + 1}] if rows else [{**user, **version} for version in versions]
+        oldest = {**keys, "oldest": cast("int", new[-1]["version"]) - KEPT_VERSIONS}
+        yield Step((Statement("add_working_memory", [*new]), Statement("trim_working_memory", oldest)))
+        written += len(new)
+    return written

@@ -13,7 +13,7 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placed
-from recollect.storage.rows import decode_parts, encode_message, thread_keys, to_micros
+from recollect.storage.rows import decode_message, decode_parts, encode_message, thread_keys, to_micros
 from recollect.storage.units import assign_units, late_results
 
 
@@ -26,14 +26,15 @@ class Turns(StoreCore):
         """Append messages to the scope's thread, all or none, and return where each one stands.
 
         A message whose id the thread already has is not written again: its first version stays,
-        and its place is returned. The thread is created if it is missing.
+        and its place is returned. The thread is created if it is missing. A run is written once: sent
+        again in other words it is a conflict, so that two answers of one run never mix.
         """
         turn = _checked_turn(messages)
         scope.required_thread_id  # noqa: B018 - raises where there is no thread
         if run_id is not None:
             check_id(run_id, "run_id")
         entries = [encode(message, run_id) for message in turn]
-        work = partial(_append, scope, entries, to_micros(self._clock()))
+        work = partial(_append, scope, entries, to_micros(self._clock()), run_id)
         return await self._write(work, scope)
 
 
@@ -50,18 +51,23 @@ def encode(message: Message, run_id: str | None) -> Entry:
     return Entry(message, encode_message(message, run_id))
 
 
-def _append(scope: Scope, entries: Sequence[Entry], time: int) -> Transaction[list[Placed]]:
+def _append(
+    scope: Scope, entries: Sequence[Entry], time: int, run_id: str | None
+) -> Transaction[list[Placed]]:
     keys = thread_keys(scope)
     ids = json.dumps([entry.message.id for entry in entries])
-    _, found, threads, drawn = yield Step(
-        (
-            Statement("lock_user", keys),
-            Statement("find_messages", keys | {"ids": ids}),
-            Statement("get_thread", keys),
-            Statement("draw_numbers", {"count": len(entries)}),
-        )
-    )
+    statements = [
+        Statement("lock_user", keys),
+        Statement("find_messages", keys | {"ids": ids}),
+        Statement("get_thread", keys),
+        Statement("draw_numbers", {"count": len(entries)}),
+    ]
+    if run_id is not None:
+        statements.append(Statement("messages_with_prefix", keys | prefix_bounds(run_id)))
+    _, found, threads, drawn, *of_run = yield Step(statements)
     places = places_in_thread(found, keys)
+    if of_run:
+        _check_run(of_run[0], entries, run_id)
     fresh = [entry for entry in entries if entry.message.id not in places]
     if fresh:
         start = cast("int", threads[0][-1]) if threads else 1
@@ -72,6 +78,27 @@ def _append(scope: Scope, entries: Sequence[Entry], time: int) -> Transaction[li
         statements.append(extension(keys, fresh, start + len(fresh), time))
         yield Step(statements, last=True)
     return [places[entry.message.id] for entry in entries]
+
+
+def prefix_bounds(run_id: str) -> dict[str, object]:
+    """Return between which texts the ids of a run's messages lie; ";" comes right behind ":"."""
+    return {"low": f"{run_id}:", "high": f"{run_id};"}
+
+
+def _check_run(rows: Sequence[Row], entries: Sequence[Entry], run_id: str | None) -> None:
+    """Refuse a turn whose run is stored already, unless it says the same."""
+    stored = [decode_message(row) for row in rows]
+    stored = [message for message in stored if message.run_id == run_id]  # not those of a longer run id
+    given = {entry.message.id: entry.message for entry in entries if _is_of_run(entry.message.id, run_id)}
+    said = {message.id: (message.role, message.body) for message in stored}
+    if stored and said != {name: (message.role, message.body) for name, message in given.items()}:
+        raise ConflictError(
+            f"the run {run_id!r} is already stored with another turn; give each run an id of its own"
+        )
+
+
+def _is_of_run(message_id: str, run_id: str | None) -> bool:
+    return message_id.startswith(f"{run_id}:")
 
 
 def numbers_drawn(rows: Sequence[Row], count: int) -> list[int]:

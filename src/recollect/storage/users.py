@@ -40,6 +40,21 @@ class UserEpochs(StoreCore):
         rows = await self._read(partial(query, "get_epoch", user_keys(scope), last=True), scope)
         return cast("int", rows[0][0])
 
+    async def pin_epoch(self, *, scope: Scope) -> int:
+        """Return the user's epoch, which from now on stays until something is removed.
+
+        The epoch of a user of whom nothing is kept moves with every write of others; late work needs one to
+        hold on to, so such a user becomes known here.
+        """
+        keys = user_keys(scope)
+        rows = await self._read(partial(query, "find_epoch", keys, last=True), scope)
+        return cast("int", rows[0][0]) if rows else await self._write(partial(_pin, keys), scope)
+
+
+def _pin(keys: Params) -> Transaction[int]:
+    _, rows = yield Step((Statement("lock_user", keys), Statement("find_epoch", keys)), last=True)
+    return cast("int", rows[0][0])
+
 
 def raise_epoch(keys: Params) -> Transaction[int]:
     """Give the user an epoch that is higher than every earlier one."""

@@ -54,8 +54,14 @@ class Worker:
         """Belong to the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        # The thread does not know this object, so that one that was never closed ends with it.
+        self._thread = threading.Thread(target=_serve, args=(self._tasks,), name=name, daemon=True)
         self._started = False
+
+    def __del__(self) -> None:
+        """End the thread of a worker that nobody has any more, as when its loop ended without a word."""
+        if getattr(self, "_started", False):
+            self._tasks.put(None)
 
     def post(self, task: Callable[[], None]) -> None:
         """Do something later, in order; it must not raise."""
@@ -93,10 +99,12 @@ class Worker:
             self._tasks.put(None)
             self._thread.join()
 
-    def _serve(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            with _fork_gate:
-                task()
+
+def _serve(tasks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := tasks.get()) is not None:
+        with _fork_gate:
+            task()
+        del task  # it may know the worker
 
 
 def _nothing() -> None: ...

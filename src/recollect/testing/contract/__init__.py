@@ -15,6 +15,7 @@ from recollect.testing.contract.turns import TurnsContract
 from recollect.testing.contract.user_memory import UserMemoryContract
 from recollect.testing.contract.user_state import UserStateContract
 from recollect.testing.contract.vectors import VectorsContract
+from recollect.testing.contract.working_memory import WorkingMemoryContract, WorkingMemoryVersionsContract
 
 __all__ = [
     "BadInputContract",
@@ -34,4 +35,6 @@ __all__ = [
     "UserMemoryContract",
     "UserStateContract",
     "VectorsContract",
+    "WorkingMemoryContract",
+    "WorkingMemoryVersionsContract",
 ]

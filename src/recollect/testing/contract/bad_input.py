@@ -95,7 +95,20 @@ VALID: dict[str, dict[str, Any]] = {
     "set_state": {"mode": "new"},
     "get_state": {},
     "delete_state": {},
+    "get_working_memory": {},
+    "update_working_memory": {
+        "patch": {"new": 1},
+        "strategy": "merge",
+        "expected_version": 0,
+        "epoch": None,
+        "run_id": "run",
+        "check": None,
+    },
+    "working_memory_history": {"limit": 1},
+    "restore_working_memory": {"version": 1},
+    "clear_working_memory": {},
     "epoch": {},
+    "pin_epoch": {},
     "export": {},
     "import_": {"lines": [], "merge": False},
     "erase": {},
@@ -137,6 +150,16 @@ WRONG: dict[str, dict[str, Values]] = {
     "get_memory": {"key": NO_ID},
     "delete_memory": {"key": NO_ID},
     "set_state": {"mode": NO_ID},
+    "update_working_memory": {
+        "patch": (None, *NOT_OBJECTS, *NOT_JSON, {"a": "x" * 1_000_000}),
+        "strategy": ("", "both", "Merge", None, 5, []),
+        "expected_version": NUMBERS,
+        "epoch": NUMBERS,
+        "run_id": IDS,
+        "check": (5, "text", {}, []),
+    },
+    "working_memory_history": {"limit": NUMBERS},
+    "restore_working_memory": {"version": (0, *NO_NUMBER)},
 }
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
@@ -188,7 +211,7 @@ class BadInputContract:
                 await _call(store, method, {"lines": lines}, Scope(1, "empty"))
             else:
                 await keep_every_kind(store)
-                await _call(store, method, {})
+                await _call(store, method, {}, _place_of(method))
 
     async def test_scope_is_refused_when_it_names_no_thread(self, store: Store) -> None:
         """What works on one thread does not take all of them."""
@@ -234,6 +257,10 @@ def _public_methods(store: type[Store]) -> dict[str, Any]:
         for name, method in inspect.getmembers(store, inspect.isroutine)
         if not name.startswith("_") and name != "close"
     }
+
+
+def _place_of(method: str) -> Scope:
+    return ANN.with_thread(None) if method == "restore_working_memory" else ANN
 
 
 async def _call(store: Store, method: str, changes: dict[str, Any], scope: Scope = ANN) -> None:

@@ -15,6 +15,7 @@ REMOVALS: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "delete_memory": lambda store: store.delete_memory("likes", scope=ANN),
     "clear_memory": lambda store: store.clear_memory(scope=ANN),
     "delete_state": lambda store: store.delete_state(scope=ANN),
+    "clear_working_memory": lambda store: store.clear_working_memory(scope=ANN.with_thread(None)),
     "erase": lambda store: store.erase(scope=ANN),
 }
 
@@ -73,6 +74,16 @@ class EpochsContract:
         assert report.epoch > before
         await store.append_turn(said("new"), scope=ANN)
         assert await store.epoch(scope=ANN) >= report.epoch
+
+    async def test_pinned_epoch_stays_until_something_is_removed(self, store: Store) -> None:
+        """Without a pin, the epoch of a user of whom nothing is kept moves with the writes of others."""
+        pinned = await store.pin_epoch(scope=ANN)
+        for other in OTHERS:
+            await keep_every_kind(store, other)
+        await keep_every_kind(store)
+        assert await store.pin_epoch(scope=ANN) == await store.epoch(scope=ANN) == pinned
+        await store.delete_state(scope=ANN)
+        assert await store.pin_epoch(scope=ANN) > pinned
 
     async def test_epoch_is_the_users_own(self, store: Store) -> None:
         """A removal does not move the epoch of another user or tenant."""

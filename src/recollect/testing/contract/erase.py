@@ -15,7 +15,14 @@ from recollect.testing.contract.samples import (
     whole_thread,
 )
 
-NOTHING = {"vectors": 0, "messages": 0, "threads": 0, "user_memory": 0, "user_state": 0}
+NOTHING = {
+    "vectors": 0,
+    "messages": 0,
+    "threads": 0,
+    "user_memory": 0,
+    "user_state": 0,
+    "working_memory": 0,
+}
 
 
 @pytest.mark.anyio
@@ -26,8 +33,15 @@ class EraseContract:
         """The report says how much of each kind there was."""
         await keep_every_kind(store)
         report = await store.erase(scope=ANN)
-        assert report.counts == {"vectors": 0, "messages": 6, "threads": 2, "user_memory": 2, "user_state": 1}
-        assert report.total == 11
+        assert report.counts == {
+            "vectors": 0,
+            "messages": 6,
+            "threads": 2,
+            "user_memory": 2,
+            "user_state": 1,
+            "working_memory": 3,
+        }
+        assert report.total == 14
 
     async def test_nothing_is_left_in_any_app_or_project(self, store: Store) -> None:
         """After erasing, every way of reading finds nothing."""

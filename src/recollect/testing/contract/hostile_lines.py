@@ -51,7 +51,17 @@ MEMORY: Record = {
     "updated_at": "2030-01-01T00:00:00+00:00",
 }
 STATE: Record = {"kind": "state", "mode": "active", "updated_at": "2030-01-01T00:00:00+00:00"}
-WHOLE = (THREAD, MESSAGE, MEMORY, STATE)
+WORKING_MEMORY: Record = {
+    "kind": "working_memory",
+    "app_id": "default",
+    "project_id": "default",
+    "thread_id": "t",
+    "version": 3,
+    "value": {"a": 1},
+    "run_id": None,
+    "updated_at": "2030-01-01T00:00:00+00:00",
+}
+WHOLE = (THREAD, MESSAGE, MEMORY, STATE, WORKING_MEMORY)
 
 LONG = "x" * 513
 TIMES: Values = (
@@ -108,6 +118,16 @@ WRONG_FIELDS: dict[str, dict[str, Values]] = {
     },
     "memory": {"kind": KINDS, "key": IDS, "value": (*OBJECTS, None), "updated_at": TIMES + TOO_FAR},
     "state": {"kind": KINDS, "mode": IDS, "updated_at": TIMES + TOO_FAR},
+    "working_memory": {
+        "kind": KINDS,
+        "app_id": IDS,
+        "project_id": IDS,
+        "thread_id": IDS,
+        "version": (*NUMBERS, 2**63 - 1),
+        "value": (*OBJECTS, None, {"a": "x" * 70_000}),
+        "run_id": ("", LONG, "a\0b", "\ud800", 5, [], {}),
+        "updated_at": TIMES + TOO_FAR,
+    },
 }
 """The values that each field of each kind of line refuses."""
 
@@ -157,7 +177,13 @@ class HostileLinesContract:
     async def test_made_up_export_is_read(self, store: Store) -> None:
         """The lines that the other tests spoil are themselves in order."""
         counts = await store.import_(_lines(*WHOLE), scope=ANN)
-        assert counts == {"threads": 1, "messages": 1, "user_memory": 1, "user_state": 1}
+        assert counts == {
+            "threads": 1,
+            "messages": 1,
+            "user_memory": 1,
+            "user_state": 1,
+            "working_memory": 1,
+        }
 
     async def test_export_is_refused_when_it_was_cut(self, store: Store) -> None:
         """However many lines are missing at the end or in the middle, it is noticed."""
@@ -215,9 +241,9 @@ class HostileLinesContract:
 
     @pytest.mark.parametrize("record", WHOLE, ids=_kind)
     async def test_line_is_refused_when_it_is_there_twice(self, store: Store, record: Record) -> None:
-        """A thread, a message id, a memory key or a state can come only once."""
+        """A thread, a message id, a memory key, a state or a version can come only once."""
         again = record | {"position": 2} if record is MESSAGE else record
-        await _refused(store, _lines(*WHOLE, again), line=6)
+        await _refused(store, _lines(*WHOLE, again), line=7)
 
     async def test_message_is_refused_when_two_threads_have_its_id(self, store: Store) -> None:
         """An id is used once in all threads of an app, in an export too."""
@@ -238,6 +264,15 @@ class HostileLinesContract:
         await _refused(store, _lines(MESSAGE, THREAD), line=2)
         await _refused(store, _lines(THREAD, second, MESSAGE), line=4)
         await _refused(store, _lines(THREAD, MESSAGE, second | {"position": 1}), line=4)
+
+    async def test_working_memory_is_refused_when_versions_are_out_of_order_or_too_many(
+        self, store: Store
+    ) -> None:
+        """Versions only grow, and there are no more of them than are kept."""
+        await _refused(store, _lines(WORKING_MEMORY, WORKING_MEMORY | {"version": 2}), line=3)
+        many = [WORKING_MEMORY | {"version": version} for version in range(1, 102)]
+        await _refused(store, _lines(*many), line=102)
+        assert (await store.import_(_lines(*many[:100]), scope=ANN))["working_memory"] == 100
 
     async def test_export_is_refused_when_its_frame_is_wrong(self, store: Store) -> None:
         """An export of another format or program, or one that counts otherwise, is not read."""

@@ -81,7 +81,7 @@ async def append_turns(store: Store, turns: Iterable[Sequence[Message]], scope: 
 
 
 async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:
-    """Keep something of every kind about a user: two threads, a tool call, memory and a state."""
+    """Keep something of every kind about a user: two threads, a tool call, memory, a state, fields."""
     await store.append_turn(said("hello", "hi"), scope=scope, run_id="run 1")
     turn = [call("call", "c"), result("result", "c"), Message("assistant", "done", id="done")]
     await store.append_turn(turn, scope=scope)
@@ -91,6 +91,9 @@ async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:
     await store.set_memory("likes", {"tea": ["green", "black"]}, scope=scope)
     await store.set_memory("name", {"first": "Ann"}, scope=scope)
     await store.set_state("active", scope=scope)
+    await store.update_working_memory({"name": "Ann"}, scope=scope.with_thread(None))
+    await store.update_working_memory({"name": None, "city": "Rome"}, scope=scope.with_thread(None))
+    await store.update_working_memory({"topic": "tea"}, run_id="run 1", scope=second)
 
 
 def _speaker(index: int) -> Role:

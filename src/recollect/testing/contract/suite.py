@@ -13,6 +13,7 @@ from recollect.testing.contract.turns import TurnsContract
 from recollect.testing.contract.user_memory import UserMemoryContract
 from recollect.testing.contract.user_state import UserStateContract
 from recollect.testing.contract.vectors import VectorsContract
+from recollect.testing.contract.working_memory import WorkingMemoryContract, WorkingMemoryVersionsContract
 
 
 class StoreContract(
@@ -25,6 +26,8 @@ class StoreContract(
     VectorsContract,
     UserMemoryContract,
     UserStateContract,
+    WorkingMemoryContract,
+    WorkingMemoryVersionsContract,
     EpochsContract,
     EraseContract,
     TransferContract,

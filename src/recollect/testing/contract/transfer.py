@@ -28,6 +28,8 @@ from recollect.testing.contract.samples import (
 )
 from recollect.testing.contract.turns import UNICODE
 
+NOTHING = {"threads": 0, "messages": 0, "user_memory": 0, "user_state": 0, "working_memory": 0}
+
 
 @pytest.mark.anyio
 class TransferContract:
@@ -40,7 +42,7 @@ class TransferContract:
         assert records[0] == {"kind": "export", "format": 1, "tenant_id": 1, "user_id": "ann"}
         assert records[-1] == {"kind": "end", "lines": len(records) - 2}
         kinds = [record["kind"] for record in records[1:-1]]
-        assert kinds == ["thread"] * 2 + ["message"] * 6 + ["memory"] * 2 + ["state"]
+        assert kinds == ["thread"] * 2 + ["message"] * 6 + ["memory"] * 2 + ["state"] + ["working_memory"] * 3
 
     async def test_lines_hold_no_line_breaks(self, store: Store) -> None:
         """Every line of an export is one line in a file, whatever it contains."""
@@ -56,7 +58,7 @@ class TransferContract:
         lines = await exported(store)
         assert len(lines) == 2
         counts = await store.import_(lines, scope=BOB)
-        assert counts == {"threads": 0, "messages": 0, "user_memory": 0, "user_state": 0}
+        assert counts == NOTHING
 
     async def test_state_is_equal_when_an_erased_user_is_imported(
         self, store: Store, clock: ScriptedClock
@@ -84,7 +86,13 @@ class TransferContract:
         """The counts are those of the export."""
         await keep_every_kind(store)
         counts = await store.import_(await exported(store), scope=BOB)
-        assert counts == {"threads": 2, "messages": 6, "user_memory": 2, "user_state": 1}
+        assert counts == {
+            "threads": 2,
+            "messages": 6,
+            "user_memory": 2,
+            "user_state": 1,
+            "working_memory": 3,
+        }
 
     async def test_import_reads_a_stream_and_skips_blank_lines(self, store: Store) -> None:
         """Lines may come from an async source, with their line ends and blank ones between."""
@@ -112,7 +120,7 @@ class TransferContract:
         expected = ids_of(await store.user_history(scope=ANN))
         assert ids_of(await store.user_history(scope=BOB)) == expected
 
-    @pytest.mark.parametrize("kind", ["thread", "memory", "state"])
+    @pytest.mark.parametrize("kind", ["thread", "memory", "state", "working memory"])
     async def test_import_is_refused_when_something_is_kept(self, store: Store, kind: str) -> None:
         """A user of whom anything is kept is not imported over, and stays as it is."""
         await keep_every_kind(store, BOB)
@@ -121,6 +129,8 @@ class TransferContract:
                 await store.create_thread(scope=ELSEWHERE[2])
             case "memory":
                 await store.set_memory("k", {}, scope=ANN)
+            case "working memory":
+                await store.update_working_memory({"k": 1}, scope=ELSEWHERE[0])
             case _:
                 await store.set_state("active", scope=ANN)
         before = await exported(store)
@@ -135,6 +145,7 @@ class TransferContract:
         await store.clear_history(scope=ANN)
         await store.clear_memory(scope=ANN)
         await store.delete_state(scope=ANN)
+        await store.clear_working_memory(scope=ANN.with_thread(None))
         await store.import_(lines, scope=ANN)
         assert await exported(store) == lines
 
@@ -228,7 +239,7 @@ class MergeContract:
         clock.tick()
         counts = await store.import_(lines, merge=True, scope=ANN)
         assert await exported(store) == before
-        assert counts == {"threads": 0, "messages": 0, "user_memory": 0, "user_state": 0}
+        assert counts == NOTHING
 
     async def test_merging_is_refused_when_another_thread_has_the_id(self, store: Store) -> None:
         """A message id that stands in another thread is a conflict, and nothing is written."""
@@ -271,6 +282,8 @@ async def _state(store: Store, scope: Scope) -> list[object]:
     places = [scope, *(Scope(scope.tenant_id, scope.user_id, "t", p.app_id, p.project_id) for p in ELSEWHERE)]
     state: list[object] = [await store.get_state(scope=scope), ids_of(await store.user_history(scope=scope))]
     state += [(e.key, e.value, e.updated_at) for e in await store.list_memory(scope=scope)]
+    for place in (scope.with_thread(None), *(at.with_thread("second") for at in places)):
+        state += [(m.to_dict(), m.version, m.run_id) for m in await store.working_memory_history(scope=place)]
     state += [(row.term_hashes, row.term_counts) for row in (await store.search_rows(scope=scope)).rows]
     for place in places:
         for thread in await store.list_threads(scope=place):

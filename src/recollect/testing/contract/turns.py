@@ -27,6 +27,7 @@ UNICODE = (
 """Text with everything that encodings, SQL and JSON trip over, save NUL and lone surrogates."""
 
 ZONE = timezone(timedelta(hours=-9, minutes=-30))
+ZERO = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.anyio
@@ -243,3 +244,52 @@ class TurnsContract:
         )
         assert isinstance(outcomes[1], ConflictError)
         assert sorted(ids_of(await whole_thread(store))) == ["a", "b"]
+
+    async def test_turn_of_a_run_is_written_once_when_it_is_sent_again(self, store: Store) -> None:
+        """The same turn of the same run changes nothing and returns the same places."""
+        turn = run_of("r", "hi", "hello")
+        places = await store.append_turn(turn, scope=ANN, run_id="r")
+        before = await exported(store)
+        assert await store.append_turn(turn, scope=ANN, run_id="r") == places
+        assert await exported(store) == before
+
+    async def test_conflict_is_raised_when_a_run_is_stored_with_another_turn(self, store: Store) -> None:
+        """Other words, more messages or fewer, or another thread: nothing of it is written."""
+        await store.append_turn(run_of("r", "hi", "hello"), scope=ANN, run_id="r")
+        before = await exported(store)
+        others = [
+            (run_of("r", "hi", "good day"), ANN),
+            (run_of("r", "hi", "hello", "and more"), ANN),
+            (run_of("r", "hi"), ANN),
+            (run_of("r", "hi", "hello", "and more")[2:], ANN.with_thread("u")),
+        ]
+        for turn, scope in others:
+            with pytest.raises(ConflictError, match="'r'"):
+                await store.append_turn(turn, scope=scope, run_id="r")
+        assert await exported(store) == before
+
+    async def test_one_run_is_stored_when_two_of_one_id_are_written_at_once(self, store: Store) -> None:
+        """Of many answers to one run one is kept, whole, and the others are told."""
+        turns = [run_of("r", "hi", f"answer {n}", *["more"] * n) for n in range(10)]
+        outcomes = await asyncio.gather(
+            *(store.append_turn(turn, scope=ANN, run_id="r") for turn in turns), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes].count(ConflictError) == 9
+        kept = next(n for n, outcome in enumerate(outcomes) if not isinstance(outcome, BaseException))
+        assert await whole_thread(store) == turns[kept]
+
+    async def test_runs_are_told_apart_when_one_id_begins_with_the_other(self, store: Store) -> None:
+        """The ids of a run may look like those of another."""
+        await store.append_turn(run_of("job:1", "hi", "one"), scope=ANN, run_id="job:1")
+        await store.append_turn(run_of("job", "hi", "two"), scope=ANN, run_id="job")
+        assert [message.text for message in await whole_thread(store)] == ["hi", "one", "hi", "two"]
+
+
+def run_of(run_id: str, *said: str) -> list[Message]:
+    """Return the turn of a run: the prompt, and what was said to it, with ids that follow from the run's."""
+    prompt = Message("user", said[0], id=f"{run_id}:prompt.0000", created_at=ZERO)
+    answers = [
+        Message("assistant", text, id=f"{run_id}:{step:04d}", created_at=ZERO)
+        for step, text in enumerate(said[1:])
+    ]
+    return [prompt, *answers]

@@ -16,6 +16,10 @@ SELECT coalesce(
     (SELECT last_value FROM recollect.numbers)
 )
 
+-- name: find_epoch
+-- Answers with no row for a user of whom nothing is kept.
+SELECT epoch FROM recollect.users WHERE {this_user}
+
 -- name: set_epoch
 UPDATE recollect.users SET epoch = %(epoch)s WHERE {this_user}
 

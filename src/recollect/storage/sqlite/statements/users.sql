@@ -15,6 +15,10 @@ SELECT coalesce(
     (SELECT value FROM counters WHERE name = 'numbers')
 )
 
+-- name: find_epoch
+-- Answers with no row for a user of whom nothing is kept.
+SELECT epoch FROM users WHERE {this_user}
+
 -- name: set_epoch
 UPDATE users SET epoch = :epoch WHERE {this_user}
 

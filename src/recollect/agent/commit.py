@@ -1,0 +1,34 @@
+"""Doing the writes that a run has staged: all of them, whatever becomes of one."""
+
+import logging
+from collections.abc import Sequence
+
+from recollect.errors import WrongOwnerError
+from recollect.processors.base import Processor, RunState
+from recollect.processors.expand import id_of
+
+_log = logging.getLogger("recollect")
+
+
+async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises: bool) -> bool:
+    """Do the staged writes and say whether memory has kept the turn.
+
+    Where several processors write, one that fails does not stop the others, and only memory's own write
+    counts. The first error is raised at the end if the caller wants that; the trace has all of them.
+    """
+    memory = {id_of(item) for item in output_side if item.writes_memory}
+    errors: list[Exception] = []
+    is_saved, has_failed = False, False
+    for processor_id, commit in run.commits:
+        counts = not memory or processor_id in memory
+        try:
+            with run.trace.timed(processor_id, "commit"):
+                is_saved |= await commit() is not False and counts
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
+            _log.warning("%s could not save the turn: %s", processor_id, error)
+            errors.append(error)
+            has_failed |= counts
+    for error in errors:
+        if raises or isinstance(error, WrongOwnerError):
+            raise error
+    return is_saved and not has_failed

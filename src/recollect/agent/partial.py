@@ -1,0 +1,79 @@
+"""What is kept of a run that was broken off: exactly what the user saw, if the caller wants that.
+
+The output side sees the broken-off turn through its result hooks alone, with no memory of the run: what a
+guard still held back when the run ended is nobody's to see, and must not come out of its state again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.messages import Message, Part, TextPart
+from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta
+from recollect.processors.chain import run_on_messages
+from recollect.processors.expand import id_of
+
+ABORTED = "aborted"
+"""The metadata key that marks the answer of a run that was broken off."""
+
+
+class Seen:
+    """What has reached whoever reads a run: released parts may still wait for their turn when it is left."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._characters = 0
+        self._tools: list[StreamPart] = []
+
+    def note(self, part: StreamPart) -> None:
+        """Count a part that is handed out."""
+        if isinstance(part, TextDelta):
+            self._characters += len(part.text)
+        else:
+            self._tools.append(part)
+
+    def of(self, released: list[Message]) -> list[Message]:
+        """Return as much of the released messages as was handed out."""
+        left, found = self._characters, list[Message]()
+        for message in released:
+            kept: list[Part] = [part for part in message.parts if part in self._tools]
+            if message.text:
+                left -= bool(found and any(other.text for other in found))  # each begins on a new line
+                text = message.text[: max(left, 0)]
+                left -= len(message.text)
+                kept[:0] = [TextPart(text)] if text else []
+            if kept:
+                found.append(message.replace(content=kept))
+        return found
+
+
+async def stage_partial(
+    output_side: Sequence[Processor], run: RunState, prompt: list[Message], seen: list[Message]
+) -> RunState:
+    """Show what was seen to the result hooks and return a state with the writes that they staged."""
+    fresh = replace(run, commits=[], states={})
+    turn = [*prompt, *map(_marked, seen)]
+    for processor in output_side:
+        if processor.overrides("process_output_result"):
+            turn = _as_seen(await _result(processor, fresh, turn), seen)
+    return fresh
+
+
+async def _result(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
+    ctx = RunContext(run, id_of(processor), "result")
+    return await run_on_messages(processor, ctx, "process_output_result", turn)
+
+
+def _as_seen(turn: list[Message], seen: list[Message]) -> list[Message]:
+    """Take a hook's prompt and its tool parts, but the answer's text as it was released."""
+    known = {message.id: message for message in turn}
+    prompt = [message for message in turn if message.origin != "response"]
+    return prompt + [_marked(_merged(message, known.get(message.id, message))) for message in seen]
+
+
+def _merged(seen: Message, after: Message) -> Message:
+    text: list[Part] = [TextPart(seen.text)] if seen.text else []
+    return after.replace(content=[*text, *(part for part in after.parts if not isinstance(part, TextPart))])
+
+
+def _marked(message: Message) -> Message:
+    return message.replace(metadata={**message.metadata, ABORTED: True})

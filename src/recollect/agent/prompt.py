@@ -1,0 +1,80 @@
+"""What a run may be asked: checked and made into messages, before anything else happens."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from recollect.checks import check_id, check_text
+from recollect.errors import InvalidArgumentError
+from recollect.messages import FilePart, Message
+
+Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
+"""What a run may be given: text, a message, or a list of messages (also as dicts with role and content)."""
+
+_FIELDS = {"role", "content", "id", "metadata", "created_at"}
+_LONGEST_RUN_ID = 400  # bytes; the ids of its messages are longer by a suffix
+
+
+def checked_run_id(run_id: str) -> str:
+    """Return the id of a run, if its messages can be named after it."""
+    check_text(run_id, "run_id", max_bytes=_LONGEST_RUN_ID)
+    return check_id(run_id, "run_id")
+
+
+def prompt_messages(prompt: object, run_id: str) -> list[Message]:
+    """Return a prompt as messages; the last of them is what is to be answered."""
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    elif isinstance(prompt, Message):
+        prompt = [prompt]
+    if not isinstance(prompt, Sequence):
+        raise InvalidArgumentError("prompt", f"must be text, a message or a list of them, not {prompt!r:.60}")
+    items = cast("Sequence[object]", prompt)
+    messages = [_message(item, f"{run_id}:prompt.{place:04d}") for place, item in enumerate(items)]
+    _check_end(messages)
+    _check_ids(messages, run_id)
+    return messages
+
+
+def _message(item: object, made_id: str) -> Message:
+    if isinstance(item, Message):
+        return item.replace(origin="input")
+    if not isinstance(item, Mapping):
+        raise InvalidArgumentError("prompt", f"holds a {type(item).__name__}; use Message values or dicts")
+    values: dict[object, Any] = dict(cast("Mapping[object, Any]", item))
+    if unknown := values.keys() - _FIELDS:
+        raise InvalidArgumentError("prompt", f"{min(map(repr, unknown)):.60} is not a field of a message")
+    if "role" not in values:
+        raise InvalidArgumentError("prompt", "holds a dict without 'role'")
+    made: dict[str, Any] = {"id": made_id, "origin": "input"}
+    return Message(**(made | cast("dict[str, Any]", values)))
+
+
+def _check_end(messages: Sequence[Message]) -> None:
+    """Refuse a prompt that asks nothing: its end must be the user's words or file, or a tool's result."""
+    talk = [message for message in messages if message.role != "system"]
+    if not any(message.parts for message in talk):
+        raise InvalidArgumentError("prompt", "must not be empty")
+    last = talk[-1]
+    if last.role == "tool":
+        _check_results(talk)
+    elif last.role == "assistant":
+        raise InvalidArgumentError("prompt", "ends with the assistant's words; add what is to be answered")
+    elif not last.text.strip() and not any(isinstance(part, FilePart) for part in last.parts):
+        raise InvalidArgumentError("prompt", "must not be empty: its last message says nothing")
+
+
+def _check_results(talk: Sequence[Message]) -> None:
+    calls = {call.id for message in talk for call in message.tool_calls}
+    if not talk[-1].tool_results or any(result.call_id not in calls for result in talk[-1].tool_results):
+        raise InvalidArgumentError("prompt", "ends with a tool's message whose call is not in the prompt")
+
+
+def _check_ids(messages: Sequence[Message], run_id: str) -> None:
+    if len({message.id for message in messages}) != len(messages):
+        raise InvalidArgumentError("prompt", "two of its messages have the same id")
+    for message in messages:
+        if message.id.startswith(f"{run_id}:") and not message.id.startswith(f"{run_id}:prompt."):
+            raise InvalidArgumentError(
+                "prompt",
+                f"the id {message.id!r:.60} is one that the answer of this run may get; choose another",
+            )

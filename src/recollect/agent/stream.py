@@ -1,0 +1,185 @@
+"""A run as a stream of events, for async and for sync code.
+
+The run has a task of its own, which goes on only when the next event is asked for. So whoever stops reading
+just lets go: the task is cancelled and closes what it had open, in order and in one place.
+"""
+
+import asyncio
+import concurrent.futures
+import queue
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from recollect.agent.result import Event, Result
+from recollect.agent.run import Run
+from recollect.errors import RecollectError
+from recollect.messages import Message
+from recollect.sync import Portal
+
+if TYPE_CHECKING:
+    from recollect.processors.base import TripWire
+
+Item: TypeAlias = Event | BaseException | None
+"""What the task of a run hands over: an event, an error, or the end."""
+
+
+class RunStream:
+    """A run as a stream of events: iterate over it, or enter it with `async with` first."""
+
+    def __init__(self, run: Run, *, raise_on_tripwire: bool, note: Callable[[list[Message]], None]) -> None:
+        """Prepare the run; it starts with the first event that is asked for."""
+        self._run = run
+        self._raise_on_tripwire = raise_on_tripwire
+        self._note = note
+        self._tripwire: TripWire | None = None
+        self._has_ended = False
+        self._wanted = asyncio.Semaphore(0)
+        self._given: asyncio.Queue[Item] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def prompt(self) -> list[Message]:
+        """What the model was last shown in this run."""
+        return self._run.result.prompt
+
+    def __aiter__(self) -> Self:
+        """Go through the events."""
+        return self
+
+    async def __anext__(self) -> Event:
+        """Return the next event."""
+        event = await self.next_event()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def next_event(self) -> Event | None:
+        """Return the next event, or None at the end."""
+        if self._tripwire is not None:
+            tripwire, self._tripwire, self._has_ended = self._tripwire, None, True
+            raise tripwire
+        if self._has_ended:
+            return None
+        item = await self._next_item()
+        if isinstance(item, Event):
+            self._tripwire = item.tripwire if self._raise_on_tripwire else None
+            return item
+        was_left, self._has_ended = self._has_ended, True
+        if item is not None and not was_left:
+            raise item
+        return None
+
+    async def result(self) -> Result:
+        """Run to the end and return the result."""
+        async for _ in self:
+            pass
+        return self._run.result
+
+    async def aclose(self) -> None:
+        """Leave the run: what was not committed is not saved, unless `save_partial` was asked for."""
+        self._has_ended = True
+        if self._task is not None and not self._task.done():
+            _cancel(self._task)
+            await asyncio.wait([self._task])
+
+    async def __aenter__(self) -> Self:
+        """Return the stream itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the run."""
+        await self.aclose()
+
+    def __del__(self) -> None:
+        """End a run that nobody reads any more; this may happen in any thread."""
+        if self._task is not None and not self._task.done() and not self._task.get_loop().is_closed():
+            self._task.get_loop().call_soon_threadsafe(_cancel, self._task)
+
+    async def _next_item(self) -> Item:
+        if self._task is None:
+            # The task must not know this object, or nobody would ever let go of it.
+            serving = _serve(self._run.events(), self._wanted, self._given)
+            self._task = asyncio.get_running_loop().create_task(serving)
+        self._wanted.release()
+        try:
+            return await self._given.get()
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        finally:
+            self._note(self.prompt)
+
+
+async def _serve(
+    events: AsyncGenerator[Event], wanted: asyncio.Semaphore, given: asyncio.Queue[Item]
+) -> None:
+    """Run until an event is there, hand it over, and wait until the next is wanted."""
+    end: Item = None
+    try:
+        async with aclosing(events):
+            await wanted.acquire()
+            async for event in events:
+                given.put_nowait(event)
+                await wanted.acquire()
+    except asyncio.CancelledError as error:
+        end = error
+        raise
+    except Exception as error:  # noqa: BLE001 - it belongs to whoever reads
+        end = error
+    finally:
+        given.put_nowait(end)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    if not task.cancelling():  # twice would break off what it still has to save
+        task.cancel()
+
+
+class SyncStream:
+    """A stream for sync code: one task runs it, one event at a time, as the events are asked for."""
+
+    def __init__(self, portal: Portal, stream: RunStream) -> None:
+        """Prepare the stream; it starts with the first event that is asked for."""
+        self._portal = portal
+        self._stream = stream
+        self._events: queue.SimpleQueue[Item] = queue.SimpleQueue()
+
+    def __iter__(self) -> Iterator[Event]:
+        """Go through the events; leaving early leaves the run."""
+        wanted = self._portal.run(_new_semaphore())
+        task = self._portal.start(self._serve(wanted))
+        try:
+            while True:
+                self._portal.call(wanted.release)
+                event = self._events.get()
+                if event is None:
+                    return
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            task.cancel()
+            concurrent.futures.wait([task])
+
+    async def _serve(self, wanted: asyncio.Semaphore) -> None:
+        # Whatever happens, somebody waits for the end.
+        end: Item = RecollectError("the run was cancelled, or its agent closed, before it had ended")
+        try:
+            async with self._stream as events:
+                await wanted.acquire()
+                async for event in events:
+                    self._events.put(event)
+                    await wanted.acquire()
+            end = None
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever iterates
+            end = error
+        finally:
+            self._events.put(end)
+
+
+async def _new_semaphore() -> asyncio.Semaphore:
+    return asyncio.Semaphore(0)

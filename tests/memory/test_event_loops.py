@@ -1,0 +1,139 @@
+"""A memory over many event loops: each has a store of its own, which ends with it."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.agent.support import ADA, model_of, texts
+
+from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
+from recollect.storage.open import sqlite_path
+
+HANDLES = Path("/proc/self/fd")
+
+
+def has_log(url: str) -> bool:
+    """Whether a SQLite file has its log beside it, which goes when the last connection is closed."""
+    return Path(f"{sqlite_path(url)}-wal").exists()
+
+
+def asyncio_run(agent: Agent) -> bool:
+    """Run a turn as programs do."""
+    return asyncio.run(agent.generate("hi", **ADA)).saved
+
+
+def bare_loop(agent: Agent) -> bool:
+    """Run a turn on a loop that is closed without any of what `asyncio.run` does at the end."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(agent.generate("hi", **ADA)).saved
+    finally:
+        loop.close()
+
+
+def sync_agent(agent: Agent) -> bool:
+    """Run a turn in a thread of the agent's that is ended again."""
+    saved = agent.generate_sync("hi", **ADA).saved
+    agent.close()
+    return saved
+
+
+@pytest.mark.skipif(not HANDLES.exists(), reason="counts open files as Linux shows them")
+@pytest.mark.parametrize("run", [asyncio_run, bare_loop, sync_agent])
+def test_nothing_stays_open_when_event_loops_end(sqlite_url: str, run: Callable[[Agent], bool]) -> None:
+    """Fifteen loops on one memory leave no more files and threads open than one."""
+    agent = Agent(model_of("ok"), memory=Memory(sqlite_url))
+    counts: list[tuple[int, int]] = []
+    for _ in range(15):
+        assert run(agent)
+        gc.collect()
+        counts.append((len(list(HANDLES.iterdir())), threading.active_count()))
+    assert counts[-1][0] <= counts[1][0] + 1
+    assert counts[-1][1] <= counts[1][1] + 1
+
+
+@pytest.mark.anyio
+async def test_store_is_closed_when_nobody_has_the_memory_any_more(sqlite_url: str) -> None:
+    """A memory that is let go of closes what it has opened, without waiting for the loop's end."""
+    memory = Memory(sqlite_url)
+    await memory.add_message("user", "hi", **ADA)
+    assert has_log(sqlite_url)
+    del memory
+    gc.collect()
+    for _ in range(200):
+        if not has_log(sqlite_url):
+            break
+        await asyncio.sleep(0.01)
+    assert not has_log(sqlite_url)
+
+
+def test_memory_in_memory_says_so_when_another_loop_uses_it() -> None:
+    """What was kept in memory is gone with its loop, which is an error and not an empty history."""
+    memory = Memory()
+    agent = Agent(model_of("ok"), memory=memory)
+    assert asyncio.run(agent.generate("hi")).saved
+    for _ in range(2):
+        with pytest.raises(WrongOwnerError, match="give it a file or a server"):
+            asyncio.run(agent.generate("hi"))
+    with pytest.raises(WrongOwnerError):
+        asyncio.run(memory.get_messages())
+
+
+@pytest.mark.anyio
+async def test_memory_can_be_used_again_when_it_was_closed(sqlite_url: str) -> None:
+    """Closing lets go of the store, and the next call opens another."""
+    memory = Memory(sqlite_url)
+    for number in range(2):
+        await memory.add_message("user", f"{number}", **ADA)
+        await memory.close()
+    await memory.close()
+    assert [text for _, text in texts(await memory.get_messages(**ADA))] == ["0", "1"]
+    await memory.close()
+
+
+@pytest.mark.anyio
+async def test_store_that_was_given_stays_open_when_the_memory_is_closed(sqlite_url: str) -> None:
+    """Whoever opened a store closes it."""
+    async with open_store(sqlite_url) as store:
+        memory = Memory(store, resource_id="ada", threads=["t1"])
+        await memory.list_threads()
+        await memory.close()
+        assert [thread.id for thread in await Memory(store, resource_id="ada").list_threads()] == ["t1"]
+
+
+@pytest.mark.anyio
+async def test_opening_is_tried_again_when_it_failed(tmp_path: Path) -> None:
+    """A store that cannot be opened now may be later; callers at once share one attempt."""
+    memory = Memory(f"sqlite:///{tmp_path}/later/store.db", threads=["a"], resource_id="ada")
+    outcomes = await asyncio.gather(*(memory.list_threads() for _ in range(3)), return_exceptions=True)
+    assert all(isinstance(outcome, StorageError) for outcome in outcomes)
+    (tmp_path / "later").mkdir()
+    assert [thread.id for thread in await memory.list_threads()] == ["a"]
+    await memory.close()
+
+
+@pytest.mark.anyio
+async def test_opening_fails_again_when_a_store_that_was_given_cannot_have_its_threads(
+    sqlite_url: str,
+) -> None:
+    """What goes wrong with the threads of a memory is said with every call."""
+    store = await open_store(sqlite_url)
+    await store.close()
+    memory = Memory(store, resource_id="ada", threads=["a"])
+    for _ in range(2):
+        with pytest.raises(StorageError, match="closed"):
+            await memory.list_threads()
+
+
+@pytest.mark.anyio
+@pytest.mark.postgres
+async def test_store_is_closed_when_its_threads_cannot_be_made(postgres_url: str) -> None:
+    """What was opened for nothing does not stay open: on PostgreSQL threads need a tenant."""
+    memory = Memory(postgres_url, resource_id="ada", threads=["a"])
+    before = asyncio.all_tasks()
+    with pytest.raises(InvalidArgumentError, match="tenant_id"):
+        await memory.list_threads(tenant_id=None)
+    assert asyncio.all_tasks() == before
