@@ -168,7 +168,7 @@ def _hard_end(text: str, start: int) -> int:
 def is_grapheme_break(text: str, place: int) -> bool:
     """Whether a text may be cut at a place without taking a character apart that people see as one."""
     before, after = text[place - 1], text[place]
-    if before == _JOINER or after == _JOINER or unicodedata.category(after)[0] == "M":
+    if _JOINER in (before, after) or unicodedata.category(after)[0] == "M":
         return False
     if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
         return False  # the colour of a skin, the letters of a flag
