@@ -1,0 +1,296 @@
+"""Finding leaks in a stream of text, whatever its chunks, with a bounded part of it held back.
+
+The text is read as letters. A letter is covered where four runs of eight letters in a row are all in the
+index, that is by eleven letters of the protected text. A leak may begin where a stretch is covered; each
+covered letter counts for it and each other one against it. At `ENOUGH` it is one, and goes on until too many
+letters in a row are not covered. All decisions are made letter by letter with the same look ahead, so that
+chunks make no difference.
+"""
+
+from typing import NamedTuple, cast
+
+from recollect.guards.leaks.index import GRAM, LeakIndex
+from recollect.guards.leaks.letters import (
+    BREAK,
+    LONGEST_GAP,
+    LetterReader,
+    letters_and_places,
+    plain_letters,
+)
+
+ENOUGH = 36
+"""How many letters of the protected text make a leak; two others among them weigh as much as one of them."""
+
+_RUN = 4  # so many runs of letters in a row cover what they hold
+_AHEAD = _RUN + GRAM - 2  # how many letters behind one must be known to say whether it is covered
+_LONGEST_PAUSE = 24  # letters that are not covered, within a leak
+_LONGEST_WORD = 32
+_ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
+
+
+class Leak(NamedTuple):
+    """A stretch of text that was told: where it stands, and how much of it is the protected text."""
+
+    start: int
+    end: int
+    score: float
+
+
+class LeakMatcher:
+    """Replaces leaks in a stream; `leaks` has those that have ended, `is_inside` says that one goes on."""
+
+    def __init__(self, index: LeakIndex, *, limit: int, replacement: str) -> None:
+        """Take what to look for, how many characters may be held back, and what to write instead."""
+        self._index = index
+        self._limit = limit - LONGEST_GAP - 1
+        self._replacement = replacement
+        self.leaks: list[Leak] = []
+        self._restart()
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a leak has begun and not ended."""
+        return self._is_leak
+
+    @property
+    def held_back(self) -> int:
+        """How many characters are held back."""
+        return len(self._text)
+
+    def leak_so_far(self) -> Leak:
+        """Return the leak that goes on, as far as it is known."""
+        return Leak(self._begin, self._last + 1, self._share(self._counts[1]))
+
+    def feed(self, text: str) -> str:
+        """Take a chunk and return what can be let out."""
+        if self._places is None:
+            whole = self._text + text
+            letters = "" if self._reader.is_broken else plain_letters(whole)
+            if letters and self._find_seed(letters, self._next, len(letters) - _AHEAD) < 0:
+                return self._pass(whole, len(letters))
+            self._letters, self._places = letters_and_places(self._text, self._offset)
+        self._text += text
+        letters, places = self._reader.read(text)
+        self._letters += letters
+        self._places += places
+        out: list[str] = []
+        self._advance(out, len(self._letters) - _AHEAD)
+        self._release(out)
+        return "".join(out)
+
+    def finish(self) -> str:
+        """Return what is left once no more text comes, and begin anew."""
+        out: list[str] = []
+        if self._places is not None:
+            self._advance(out, len(self._letters))
+            if self._is_leak:
+                self._end_leak()
+        out.append(self._text[self._done - self._offset :])
+        self._restart()
+        return "".join(out)
+
+    def _restart(self) -> None:
+        self._reader = LetterReader(_AHEAD + ENOUGH * 2)  # so that a long gap ends whatever has begun
+        self._text = ""  # what is held back
+        self._offset = 0  # where it begins in the whole
+        self._done = 0  # where in the whole the text begins that is neither let out nor dropped
+        self._letters = ""
+        self._places: list[int] | None = None  # not known for as long as nothing may be a leak
+        self._next = 0  # the letter to decide on next
+        self._start = -1  # the letter with which a leak may begin, or the last that belongs to one
+        self._is_leak = False
+        self._run = 0
+        self._covered_to = -1
+        self._score = 0
+        self._begin = 0
+        self._last = 0
+        self._counts = [0, 0]
+
+    def _pass(self, whole: str, count: int) -> str:
+        """Let out plain text in which no leak begins, but for the last letters, which may begin one."""
+        pending = min(_AHEAD, count - self._next)
+        place = len(whole)
+        last = -1
+        while pending:
+            place -= 1
+            if whole[place].isalnum():
+                pending -= 1
+                last = place if last < 0 else last
+        start = _word_start(whole, place)
+        if last >= 0:
+            self._reader.skip(self._offset + len(whole), self._offset + last)
+        self._text = whole[start:]
+        self._offset += start
+        self._done = self._offset
+        self._next = place - start
+        return whole[:start]
+
+    def _advance(self, out: list[str], end: int) -> None:
+        """Decide on letters up to an end."""
+        while self._next < end:
+            if self._is_leak:
+                self._go_on(end)
+            elif self._start >= 0:
+                self._consider(out)
+            else:
+                seed = self._find_seed(self._letters, self._next, end)
+                self._next = end if seed < 0 else seed
+                if seed >= 0:
+                    self._suspect(seed)
+
+    def _find_seed(self, letters: str, first: int, end: int) -> int:
+        """Find the first letter from which on a stretch is covered; every fourth run shows if one may be."""
+        core = self._index.core
+        for place in range(first + _RUN - 1, end + _RUN - 1, _RUN):
+            if letters[place : place + GRAM] not in core:
+                continue
+            begin = place
+            while begin > max(first, place - _RUN + 1) and letters[begin - 1 : begin - 1 + GRAM] in core:
+                begin -= 1
+            runs = (letters[start : start + GRAM] for start in range(begin, begin + _RUN))
+            if begin < end and all(run in core for run in runs):
+                return begin
+        return -1
+
+    def _suspect(self, seed: int) -> None:
+        """Begin to weigh what may become a leak; it begins with a word."""
+        self._start, self._score, self._counts = seed, 0, [0, 0]
+        self._run = _RUN - 1
+        self._covered_to = -1
+        place = self._place(seed)
+        self._begin = max(_word_start(self._text, place - self._offset) + self._offset, self._done)
+        if self._begin < place:
+            odd = next((n for n in range(1, _ODD_LETTERS + 1) if self._place(seed + n) - place > n), 0)
+            self._begin = self._place(seed + odd) if odd else self._begin
+
+    def _is_covered(self, grams: frozenset[str]) -> bool:
+        """Say whether the next letter is covered, and go on to the one behind it."""
+        place = self._next
+        ahead = place + _RUN - 1
+        if self._letters[ahead : ahead + GRAM] in grams:
+            self._run += 1
+            if self._run >= _RUN:
+                self._covered_to = ahead + GRAM - 1
+        else:
+            self._run = 0
+        is_covered = place <= self._covered_to
+        self._counts[not is_covered] += 1
+        self._next += 1
+        return is_covered
+
+    def _consider(self, out: list[str]) -> None:
+        """Weigh the next letter of what may become a leak."""
+        place = self._next
+        is_covered = self._is_covered(self._index.core)
+        self._score += 2 if is_covered else -1
+        is_long = self._place(place + _AHEAD) - self._begin > self._limit
+        needed = ENOUGH if is_long else ENOUGH * 2
+        if self._score >= needed or (is_covered and self._ends_sentence(place)):
+            out += (self._text[self._done - self._offset : self._begin - self._offset], self._replacement)
+            self._is_leak = True
+            self._start, self._last = place, self._place(place)
+        elif is_long or self._score <= 0:
+            self._start = -1
+
+    def _place(self, letter: int) -> int:
+        places = cast("list[int]", self._places)
+        return places[min(letter, len(places) - 1)]
+
+    def _ends_sentence(self, place: int) -> bool:
+        """Whether a short sentence of the protected text ends here as a whole."""
+        endings = self._index.endings.get(self._letters[place + 1 - GRAM : place + 1], ())
+        return any(
+            place + 1 - len(sentence) >= self._start
+            and self._letters[place + 1 - len(sentence) : place + 1] == sentence
+            for sentence in endings
+        )
+
+    def _go_on(self, end: int) -> None:
+        """See whether the next letter still belongs to the leak; if the text goes on with it, many do."""
+        if self._run >= _RUN:
+            self._run_on(end)
+        place = self._next
+        if place == end:
+            return
+        if self._is_covered(self._index.every):
+            self._start, self._last = place, self._place(place)
+            return
+        is_long = self._place(place + _AHEAD) - self._last > self._limit
+        if is_long or place - self._start > _LONGEST_PAUSE:
+            self._end_leak()
+
+    def _run_on(self, end: int) -> None:
+        """Take all letters at once that go on with a leak without a gap."""
+        letters, every = self._letters, self._index.every
+        first = ahead = self._next + _RUN - 1
+        while ahead < end + _RUN - 1 and letters[ahead : ahead + GRAM] in every:
+            ahead += 1
+        count = ahead - first
+        if count:
+            self._run += count
+            self._counts[0] += count
+            self._next += count
+            self._covered_to = ahead + GRAM - 2
+            self._start, self._last = self._next - 1, self._place(self._next - 1)
+
+    def _end_leak(self) -> None:
+        """Let the text behind a leak out again, from the end of the word on."""
+        end = self._last + 1
+        while end <= self._place(self._next - 1) and self._text[end - self._offset].isalnum():
+            end += 1
+        pause = self._next - 1 - self._start
+        self.leaks.append(Leak(self._begin, end, self._share(self._counts[1] - pause)))
+        self._is_leak, self._start, self._done = False, -1, end
+
+    def _share(self, others: int) -> float:
+        covered = self._counts[0]
+        return round(covered / (covered + others), 3)
+
+    def _release(self, out: list[str]) -> None:
+        """Let out the text in which no leak can begin, and forget the letters that were decided on."""
+        places = cast("list[int]", self._places)
+        if self._is_leak:
+            keep, self._done = self._start, self._last + 1
+        else:
+            keep = self._start if self._start >= 0 else max(self._next, self._letters.rfind(BREAK) + 1)
+            end = self._hold_from(keep)
+            out.append(self._text[self._done - self._offset : end - self._offset])
+            self._done = end
+            while keep and places[keep - 1] >= end:
+                keep -= 1
+        self._text = self._text[self._done - self._offset :]
+        self._offset = self._done
+        self._letters, self._places = self._letters[keep:], places[keep:]
+        self._next = max(self._next - keep, 0)  # letters before a long gap need no decision
+        self._covered_to -= keep
+        if self._start >= 0:
+            self._start -= keep
+        elif self._letters == plain_letters(self._text):
+            self._places = None
+
+    def _hold_from(self, letter: int) -> int:
+        """Return the place from which on text is held back: the beginning of the word of a letter."""
+        places = cast("list[int]", self._places)
+        if self._start >= 0:
+            return max(self._begin, self._done)
+        if letter >= len(places):
+            return self._offset + len(self._text)
+        return max(_word_start(self._text, places[letter] - self._offset) + self._offset, self._done)
+
+
+def _word_start(text: str, place: int) -> int:
+    """Return where the word begins that stands at a place, or the place itself in what is no word."""
+    start = place
+    while start and text[start - 1].isalnum():
+        start -= 1
+        if place - start > _LONGEST_WORD:
+            return place
+    return start
+
+
+def find_leaks(text: str, index: LeakIndex, *, limit: int = 256) -> list[Leak]:
+    """Return the leaks in a whole text."""
+    matcher = LeakMatcher(index, limit=limit, replacement="")
+    matcher.feed(text)
+    matcher.finish()
+    return matcher.leaks
