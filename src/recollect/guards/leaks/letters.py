@@ -6,6 +6,8 @@ much as several letters, and counts as three. After a long gap a break is put in
 
 import unicodedata
 from functools import lru_cache
+from itertools import islice
+from operator import sub
 from string import ascii_letters, digits, punctuation, whitespace
 
 BREAK = "\0"
@@ -66,6 +68,10 @@ class LetterReader:
         """
         letters, places = letters_and_places(text, self._end)
         self._end += len(text)
+        if places and self._is_gapless(places):
+            self._last = places[-1]
+            self.is_broken = False
+            return letters, places
         out: list[str] = []
         where: list[int] = []
         for letter, place in zip(letters, places, strict=True):
@@ -77,6 +83,11 @@ class LetterReader:
             self.is_broken = False
         self._break_before(self._end, out, where)
         return "".join(out), where
+
+    def _is_gapless(self, places: list[int]) -> bool:
+        widest = max(map(sub, islice(places, 1, None), places), default=0)
+        first = 0 if self.is_broken else places[0] - self._last
+        return max(widest, first, self._end - places[-1]) <= LONGEST_GAP + 1
 
     def _break_before(self, place: int, out: list[str], where: list[int]) -> None:
         end = self._last + 1 + LONGEST_GAP

@@ -131,7 +131,7 @@ class LeakMatcher:
             if self._is_leak:
                 self._go_on(end)
             elif self._start >= 0:
-                self._consider(out)
+                self._consider(out, end)
             else:
                 seed = self._find_seed(self._letters, self._next, end)
                 self._next = end if seed < 0 else seed
@@ -163,34 +163,38 @@ class LeakMatcher:
             odd = next((n for n in range(1, _ODD_LETTERS + 1) if self._place(seed + n) - place > n), 0)
             self._begin = self._place(seed + odd) if odd else self._begin
 
-    def _is_covered(self, grams: frozenset[str]) -> bool:
-        """Say whether the next letter is covered, and go on to the one behind it."""
-        place = self._next
-        ahead = place + _RUN - 1
-        if self._letters[ahead : ahead + GRAM] in grams:
-            self._run += 1
-            if self._run >= _RUN:
-                self._covered_to = ahead + GRAM - 1
+    def _consider(self, out: list[str], end: int) -> None:
+        """Weigh the letters of what may become a leak, until it is one or is none."""
+        letters, core, endings = self._letters, self._index.core, self._index.endings
+        run, covered_to, score = self._run, self._covered_to, self._score
+        places, most, bound = cast("list[int]", self._places), len(letters) - 1, self._begin + self._limit
+        for place in range(self._next, end):
+            run = run + 1 if letters[place + _RUN - 1 : place + _AHEAD + 1] in core else 0
+            if run >= _RUN:
+                covered_to = place + _AHEAD
+            is_covered = place <= covered_to
+            score += 2 if is_covered else -1
+            self._counts[not is_covered] += 1
+            is_long = places[min(place + _AHEAD, most)] > bound
+            is_leak = score >= ENOUGH * 2 or (is_long and score >= ENOUGH)
+            if is_covered and not is_leak and letters[place + 1 - GRAM : place + 1] in endings:
+                is_leak = self._ends_sentence(place)
+            if is_leak or is_long or score <= 0:
+                self._next = place + 1
+                self._resolve(out, place, is_leak=is_leak)
+                break
         else:
-            self._run = 0
-        is_covered = place <= self._covered_to
-        self._counts[not is_covered] += 1
-        self._next += 1
-        return is_covered
+            self._next = end
+        self._run, self._covered_to, self._score = run, covered_to, score
 
-    def _consider(self, out: list[str]) -> None:
-        """Weigh the next letter of what may become a leak."""
-        place = self._next
-        is_covered = self._is_covered(self._index.core)
-        self._score += 2 if is_covered else -1
-        is_long = self._place(place + _AHEAD) - self._begin > self._limit
-        needed = ENOUGH if is_long else ENOUGH * 2
-        if self._score >= needed or (is_covered and self._ends_sentence(place)):
-            out += (self._text[self._done - self._offset : self._begin - self._offset], self._replacement)
-            self._is_leak = True
-            self._start, self._last = place, self._place(place)
-        elif is_long or self._score <= 0:
+    def _resolve(self, out: list[str], place: int, *, is_leak: bool) -> None:
+        """Begin a leak that ends with a letter so far, or let it be."""
+        self._is_leak = is_leak
+        if not is_leak:
             self._start = -1
+            return
+        out += (self._text[self._done - self._offset : self._begin - self._offset], self._replacement)
+        self._start, self._last = place, self._place(place)
 
     def _place(self, letter: int) -> int:
         places = cast("list[int]", self._places)
@@ -206,32 +210,28 @@ class LeakMatcher:
         )
 
     def _go_on(self, end: int) -> None:
-        """See whether the next letter still belongs to the leak; if the text goes on with it, many do."""
-        if self._run >= _RUN:
-            self._run_on(end)
-        place = self._next
-        if place == end:
-            return
-        if self._is_covered(self._index.every):
-            self._start, self._last = place, self._place(place)
-            return
-        is_long = self._place(place + _AHEAD) - self._last > self._limit
-        if is_long or place - self._start > _LONGEST_PAUSE:
-            self._end_leak()
-
-    def _run_on(self, end: int) -> None:
-        """Take all letters at once that go on with a leak without a gap."""
+        """Take the letters that belong to a leak, until too many in a row do not."""
         letters, every = self._letters, self._index.every
-        first = ahead = self._next + _RUN - 1
-        while ahead < end + _RUN - 1 and letters[ahead : ahead + GRAM] in every:
-            ahead += 1
-        count = ahead - first
-        if count:
-            self._run += count
-            self._counts[0] += count
-            self._next += count
-            self._covered_to = ahead + GRAM - 2
-            self._start, self._last = self._next - 1, self._place(self._next - 1)
+        run, covered_to, start, covered = self._run, self._covered_to, self._start, self._counts[0]
+        first, has_ended = self._next, False
+        for place in range(first, end):
+            run = run + 1 if letters[place + _RUN - 1 : place + _AHEAD + 1] in every else 0
+            if run >= _RUN:
+                covered_to = place + _AHEAD
+            if place <= covered_to:
+                start = place
+                covered += 1
+                continue
+            is_long = self._place(place + _AHEAD) - self._place(start) > self._limit
+            if is_long or place - start > _LONGEST_PAUSE:
+                has_ended, end = True, place + 1
+                break
+        self._counts = [covered, self._counts[1] + end - first - (covered - self._counts[0])]
+        self._run, self._covered_to, self._next = run, covered_to, end
+        if start != self._start:
+            self._start, self._last = start, self._place(start)
+        if has_ended:
+            self._end_leak()
 
     def _end_leak(self) -> None:
         """Let the text behind a leak out again, from the end of the word on."""
