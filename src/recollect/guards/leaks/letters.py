@@ -101,4 +101,4 @@ class LetterReader:
 def _folded(mark: str) -> str:
     """Return the letters of one character: none for a mark or a blank, several for a ligature."""
     letters = "".join(part for part in unicodedata.normalize("NFKD", mark).casefold() if part.isalnum())
-    return letters * _REPEATED if ord(mark) >= _WIDE and len(letters) == 1 else letters
+    return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _WIDE else letters
