@@ -26,6 +26,7 @@ LONGEST_PIECE = 128
 """How many characters of an unbroken text are counted, and held back on a stream, at once."""
 
 _CUT = re.compile(r"(?<=\S)(?=[ \t])|(?<=[^\W_])(?=[\r\n\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])")
+_MANY_BLANKS = " " * (LONGEST_PIECE // 2 - 1)
 _LONG_WORD = 48  # what is longer is no word, and may be cut within
 _SEAM = 2  # how many more tokens a text may have than the two parts that it was cut into anywhere
 _MOST_BYTES = 4  # of a character, and so its most tokens
@@ -92,8 +93,8 @@ class TokenCutter:
     def _settle(self, text: str, *, final: bool) -> str:
         """Count all pieces that are complete, and return what can be let out."""
         pending = "".join((*self._pending, text))
-        stretches, rest = _stretches(pending, final=final)
-        start = 0
+        start = self._counted(pending)
+        stretches, rest = _stretches(pending, start, final=final)
         for ends, is_hard in stretches:
             used = self._count(pending[start : ends[-1]]) + _SEAM * self._is_seam
             if used > self._left:
@@ -106,6 +107,17 @@ class TokenCutter:
         out = self._out
         self._keep(pending[rest:], max(out - rest, 0))
         return pending[out : rest + self._out]
+
+    def _counted(self, text: str) -> int:
+        """Count ordinary words all at once, if they fit; return how far they go."""
+        end = _end_of_words(text)
+        used = self._count(text[:end]) + _SEAM * self._is_seam if end else 0
+        if not end or used > self._left:
+            return 0
+        self._left -= used
+        self._is_begun = self._has_said = True
+        self._is_seam = False
+        return end
 
     def _keep(self, text: str, out: int) -> None:
         """Go on with the beginning of a piece; it is held back if the piece might not fit."""
@@ -134,15 +146,22 @@ def _longest_fitting(piece: str, limit: int, count: Callable[[str], int]) -> int
     return 0
 
 
-def _stretches(text: str, *, final: bool) -> tuple[list[tuple[list[int], bool]], int]:
-    """Return the ends of the complete pieces of a text in stretches, and where the rest begins.
+def _end_of_words(text: str) -> int:
+    """Return the last place to cut a text at that has such places close together, or 0."""
+    if _MANY_BLANKS in text or max(map(len, text.split(" "))) > len(_MANY_BLANKS):
+        return 0
+    tail = max(len(text) - LONGEST_PIECE, 0)
+    return tail + max((match.start() for match in _CUT.finditer(text[tail:])), default=-tail)
+
+
+def _stretches(text: str, start: int, *, final: bool) -> tuple[list[tuple[list[int], bool]], int]:
+    """Return the ends of the complete pieces behind a start in stretches, and where the rest begins.
 
     The tokens of one stretch add up exactly; a stretch that ends hard ends within an unbroken text.
     """
     stretches: list[tuple[list[int], bool]] = []
     ends: list[int] = []
-    start = 0
-    places = [match.start() for match in _CUT.finditer(text)]
+    places = [match.start() for match in _CUT.finditer(text, start)]
     for place in [*places, len(text)]:
         while place - start > LONGEST_PIECE:
             start = _hard_end(text, start)

@@ -37,8 +37,8 @@ class LanguageDetector(Processor):
     def __init__(
         self,
         languages: Collection[str] = (),
-        *,
         strategy: LanguageStrategy = "detect",
+        *,
         threshold: float = 0.6,
         min_length: int = 10,
         model: object | None = None,

@@ -41,8 +41,8 @@ class ModerationProcessor(Processor):
 
     def __init__(
         self,
-        *,
         strategy: ModerationStrategy = "block",
+        *,
         categories: Collection[str] | None = None,
         threshold: float = 0.5,
         judge: Judge | object | None = None,

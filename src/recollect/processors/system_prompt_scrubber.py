@@ -22,7 +22,7 @@ ProtectedMemory: TypeAlias = Literal["frame", "all", "none"]
 _STRATEGIES: tuple[ScrubStrategy, ...] = ("redact", "block", "warn", "filter")
 _MEMORY: tuple[ProtectedMemory, ...] = ("frame", "all", "none")
 _DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter": "taken out"}
-_SMALLEST_HOLDBACK = 224
+_SMALLEST_HOLDBACK = 248
 _FRAME_LINES = 2  # the mark with its label, and the rule
 
 
@@ -38,8 +38,8 @@ class SystemPromptScrubber(Processor):
 
     def __init__(
         self,
-        *,
         strategy: ScrubStrategy = "redact",
+        *,
         memory: ProtectedMemory = "frame",
         allow: Iterable[str] = (),
         replacement: str = REDACTED,

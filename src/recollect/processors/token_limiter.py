@@ -35,8 +35,8 @@ class TokenLimiterProcessor(Processor):
     def __init__(
         self,
         limit: int,
-        *,
         strategy: LimitStrategy = "truncate",
+        *,
         encoding: Encoding = "o200k",
         message_overhead: int = 0,
         id: str | None = None,  # noqa: A002 - the field's name

@@ -57,9 +57,10 @@ class LetterReader:
         self.is_broken = False
         """Whether nothing but a long gap was read since the last letter."""
 
-    def skip(self, end: int, last: int) -> None:
-        """Go on behind text that was read elsewhere, with its end and the place of its last letter."""
-        self._end, self._last = end, last
+    def skip(self, end: int, last: int | None) -> None:
+        """Go on behind text that was read elsewhere, with its end and the place of its last letter if any."""
+        self._end = end
+        self._last = self._last if last is None else last
 
     def read(self, text: str) -> tuple[str, list[int]]:
         """Take a chunk; return its letters, with breaks, and where each of them stands.

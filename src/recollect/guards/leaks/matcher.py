@@ -25,6 +25,7 @@ _RUN = 4  # so many runs of letters in a row cover what they hold
 _AHEAD = _RUN + GRAM - 2  # how many letters behind one must be known to say whether it is covered
 _LONGEST_PAUSE = 24  # letters that are not covered, within a leak
 _LONGEST_WORD = 32
+_BATCH = 24  # so many characters are looked at together: most chunks are much shorter
 _ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
 
 
@@ -42,7 +43,7 @@ class LeakMatcher:
     def __init__(self, index: LeakIndex, *, limit: int, replacement: str) -> None:
         """Take what to look for, how many characters may be held back, and what to write instead."""
         self._index = index
-        self._limit = limit - LONGEST_GAP - 1
+        self._limit = limit - LONGEST_GAP - 1 - _BATCH
         self._replacement = replacement
         self.leaks: list[Leak] = []
         self._restart()
@@ -55,7 +56,7 @@ class LeakMatcher:
     @property
     def held_back(self) -> int:
         """How many characters are held back."""
-        return len(self._text)
+        return len(self._text) + len(self._waiting)
 
     def leak_so_far(self) -> Leak:
         """Return the leak that goes on, as far as it is known."""
@@ -63,6 +64,12 @@ class LeakMatcher:
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
+        self._waiting += text
+        return "" if len(self._waiting) < _BATCH else self._read()
+
+    def _read(self) -> str:
+        """Look at what has come in."""
+        text, self._waiting = self._waiting, ""
         if self._places is None:
             whole = self._text + text
             letters = "" if self._reader.is_broken else plain_letters(whole)
@@ -80,7 +87,7 @@ class LeakMatcher:
 
     def finish(self) -> str:
         """Return what is left once no more text comes, and begin anew."""
-        out: list[str] = []
+        out = [self._read()] if self._waiting else []
         if self._places is not None:
             self._advance(out, len(self._letters))
             if self._is_leak:
@@ -91,6 +98,7 @@ class LeakMatcher:
 
     def _restart(self) -> None:
         self._reader = LetterReader(_AHEAD + ENOUGH * 2)  # so that a long gap ends whatever has begun
+        self._waiting = ""  # what was not looked at
         self._text = ""  # what is held back
         self._offset = 0  # where it begins in the whole
         self._done = 0  # where in the whole the text begins that is neither let out nor dropped
@@ -117,8 +125,7 @@ class LeakMatcher:
                 pending -= 1
                 last = place if last < 0 else last
         start = _word_start(whole, place)
-        if last >= 0:
-            self._reader.skip(self._offset + len(whole), self._offset + last)
+        self._reader.skip(self._offset + len(whole), self._offset + last if last >= 0 else None)
         self._text = whole[start:]
         self._offset += start
         self._done = self._offset
