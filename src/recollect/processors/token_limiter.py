@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from recollect.checks import check_int
-from recollect.messages import FilePart, Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
+from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
 from recollect.processors.detection import check_choice
 from recollect.processors.present_turn import start_of_turn
@@ -136,7 +136,7 @@ class TokenLimiterProcessor(Processor):
                 return count_tokens(part.name + _json(dict(part.arguments)), self._encoding)
             case ToolResult():
                 return count_tokens(part.name + _json(part.content), self._encoding)
-            case FilePart():
+            case _:
                 return _FILE_TOKENS
 
 

@@ -7,6 +7,7 @@ letters in a row are not covered. All decisions are made letter by letter with t
 chunks make no difference.
 """
 
+from bisect import bisect_right
 from typing import NamedTuple, cast
 
 from recollect.guards.leaks.index import GRAM, LeakIndex
@@ -174,25 +175,33 @@ class LeakMatcher:
         """Weigh the letters of what may become a leak, until it is one or is none."""
         letters, core, endings = self._letters, self._index.core, self._index.endings
         run, covered_to, score = self._run, self._covered_to, self._score
-        places, most, bound = cast("list[int]", self._places), len(letters) - 1, self._begin + self._limit
-        for place in range(self._next, end):
+        too_long = bisect_right(cast("list[int]", self._places), self._begin + self._limit)
+        too_long = too_long - _AHEAD if too_long < len(letters) else end
+        first, is_leak, is_none = self._next, False, False
+        for place in range(first, end):
             run = run + 1 if letters[place + _RUN - 1 : place + _AHEAD + 1] in core else 0
             if run >= _RUN:
                 covered_to = place + _AHEAD
-            is_covered = place <= covered_to
-            score += 2 if is_covered else -1
-            self._counts[not is_covered] += 1
-            is_long = places[min(place + _AHEAD, most)] > bound
-            is_leak = score >= ENOUGH * 2 or (is_long and score >= ENOUGH)
-            if is_covered and not is_leak and letters[place + 1 - GRAM : place + 1] in endings:
-                is_leak = self._ends_sentence(place)
-            if is_leak or is_long or score <= 0:
-                self._next = place + 1
-                self._resolve(out, place, is_leak=is_leak)
+            is_long = place >= too_long
+            if place <= covered_to:
+                score += 2
+                is_leak = score >= ENOUGH * 2 or (is_long and score >= ENOUGH)
+                if not is_leak and letters[place + 1 - GRAM : place + 1] in endings:
+                    is_leak = self._ends_sentence(place)
+                is_none = is_long
+            else:
+                score -= 1
+                is_leak = is_long and score >= ENOUGH
+                is_none = is_long or score <= 0
+            if is_leak or is_none:
+                end = place + 1
                 break
-        else:
-            self._next = end
-        self._run, self._covered_to, self._score = run, covered_to, score
+        # Two for each covered letter, less one for each other.
+        covered = (score - self._score + end - first) // 3
+        self._counts = [self._counts[0] + covered, self._counts[1] + end - first - covered]
+        self._run, self._covered_to, self._score, self._next = run, covered_to, score, end
+        if is_leak or is_none:
+            self._resolve(out, end - 1, is_leak=is_leak)
 
     def _resolve(self, out: list[str], place: int, *, is_leak: bool) -> None:
         """Begin a leak that ends with a letter so far, or let it be."""
