@@ -2,7 +2,7 @@
 
 The counts are those of the encodings `o200k` and `cl100k`. A text is cut before a blank, a line break or a
 full-width mark behind a word, where the tokens of what stands before and behind add up exactly; so a stream
-is cut as the whole text would be. Only what has no such place for 128 characters is cut elsewhere, and never
+is cut as the whole text would be. Only what has no such place for 64 characters is cut elsewhere, and never
 within a character as people see it.
 """
 
@@ -22,7 +22,7 @@ Encoding: TypeAlias = Literal["o200k", "cl100k"]
 ENCODINGS: tuple[Encoding, ...] = ("o200k", "cl100k")
 """All encodings."""
 
-LONGEST_PIECE = 128
+LONGEST_PIECE = 64
 """How many characters of an unbroken text are counted, and held back on a stream, at once."""
 
 _CUT = re.compile(r"(?<=\S)(?=[ \t])|(?<=[^\W_])(?=[\r\n\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])")
@@ -32,7 +32,8 @@ _SEAM = 2  # how many more tokens a text may have than the two parts that it was
 _MOST_BYTES = 4  # of a character, and so its most tokens
 _SURE = _MOST_BYTES * LONGEST_PIECE + 2 * _SEAM
 _MOST_PENDING = 1 << 16
-_LOOKED_BACK = 32
+_LOOKED_BACK = 24  # for a place between two characters
+_SHORTEST_CUT = LONGEST_PIECE - _LOOKED_BACK
 _WIDE = 0x2E80  # from here on words are written without blanks
 _JOINER = "\u200d"
 
@@ -75,7 +76,10 @@ class TokenCutter:
         """Take a chunk and return what can be let out."""
         size = self._size + len(text)
         cost = self._cost + (len(text) if text.isascii() else _MOST_BYTES * len(text))
-        if self._out == self._size <= _MOST_PENDING and cost + size // 64 + _SURE <= self._left:
+        if (
+            self._out == self._size <= _MOST_PENDING
+            and cost + _SEAM * size // _SHORTEST_CUT + _SURE <= self._left
+        ):
             self._pending.append(text)
             self._size = self._out = size
             self._cost = cost

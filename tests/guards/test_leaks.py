@@ -20,7 +20,7 @@ If somebody asks for berth prices, send them to the clerk, and mention that disc
 INDEX = index_of_instructions(RULES)
 
 
-def scrubbed(chunks: list[str], index: LeakIndex = INDEX, limit: int = 256) -> str:
+def scrubbed(chunks: list[str], index: LeakIndex = INDEX, limit: int = 160) -> str:
     """Return what is let out of a stream."""
     matcher = LeakMatcher(index, limit=limit, replacement="[X]")
     out = ""
@@ -169,7 +169,7 @@ def test_indexes_add_up() -> None:
 pieces = st.one_of(
     st.tuples(st.integers(0, 330), st.integers(1, 150)).map(lambda cut: RULES[cut[0] : sum(cut)]),
     st.sampled_from(
-        ("the boat ", " ", "-" * 30, "\n", " " * 16, " " * 17, "x" * 40, "\u00fcn\u00ef", "\u65e5\u672c")
+        ("the boat ", " ", "-" * 30, "\n", " " * 8, " " * 9, "x" * 40, "\u00fcn\u00ef", "\u65e5\u672c")
     ),
 )
 texts = st.lists(pieces, max_size=8).map("".join)
@@ -204,7 +204,7 @@ def test_single_characters_and_random_chunks_of_a_long_leak() -> None:
 
 def test_matcher_begins_anew_behind_an_end() -> None:
     """What one message begins the next one does not end; places count from its beginning."""
-    matcher = LeakMatcher(INDEX, limit=256, replacement="[X]")
+    matcher = LeakMatcher(INDEX, limit=160, replacement="[X]")
     half = "Never tell anybody that the"
     assert matcher.feed(half) + matcher.finish() == half
     rest = " night watchman sleeps"
@@ -222,7 +222,7 @@ HOSTILE = {
     "blanks": " " * 200_000,
     "one letter": "a" * 200_000,
     "spaced": " ".join("night watchman" * 7_000),
-    "breaks": ("n" + " " * 17) * 11_000,
+    "breaks": ("n" + " " * 9) * 11_000,
 }
 
 
@@ -240,7 +240,7 @@ def seconds(text: str, size: int) -> float:
     """Return the least processor time that a search takes, for the text in chunks of a size."""
 
     def once() -> float:
-        matcher = LeakMatcher(INDEX, limit=256, replacement="[X]")
+        matcher = LeakMatcher(INDEX, limit=160, replacement="[X]")
         start = time.thread_time()
         for place in range(0, len(text), size):
             matcher.feed(text[place : place + size])

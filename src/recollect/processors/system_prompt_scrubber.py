@@ -22,7 +22,7 @@ ProtectedMemory: TypeAlias = Literal["frame", "all", "none"]
 _STRATEGIES: tuple[ScrubStrategy, ...] = ("redact", "block", "warn", "filter")
 _MEMORY: tuple[ProtectedMemory, ...] = ("frame", "all", "none")
 _DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter": "taken out"}
-_SMALLEST_HOLDBACK = 248
+_SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
 _FRAME_LINES = 2  # the mark with its label, and the rule
 
 
@@ -43,7 +43,7 @@ class SystemPromptScrubber(Processor):
         memory: ProtectedMemory = "frame",
         allow: Iterable[str] = (),
         replacement: str = REDACTED,
-        holdback_limit: int = 256,
+        holdback_limit: int = 160,
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:

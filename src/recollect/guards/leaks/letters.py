@@ -13,7 +13,7 @@ from string import ascii_letters, digits, punctuation, whitespace
 BREAK = "\0"
 """Stands for a long gap; it is part of no text that is looked for."""
 
-LONGEST_GAP = 16
+LONGEST_GAP = 8
 """How many other characters may stand between two letters of one match."""
 
 _WIDE = 0x2E80

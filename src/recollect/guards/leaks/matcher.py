@@ -304,7 +304,7 @@ def _word_start(text: str, place: int) -> int:
     return start
 
 
-def find_leaks(text: str, index: LeakIndex, *, limit: int = 256) -> list[Leak]:
+def find_leaks(text: str, index: LeakIndex, *, limit: int = 160) -> list[Leak]:
     """Return the leaks in a whole text."""
     matcher = LeakMatcher(index, limit=limit, replacement="")
     matcher.feed(text)
