@@ -61,7 +61,8 @@ def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path
     """`bench all` shows the table and writes it, with the command, into the page."""
     page = tmp_path / "benchmarks.md"
     page.write_text(
-        "<!-- store: begin -->\n<!-- store: end -->\n<!-- turn: begin -->\n<!-- turn: end -->\n", "utf-8"
+        "".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in ("store", "turn", "recall")),
+        "utf-8",
     )
     arguments = [
         "bench",
@@ -79,7 +80,8 @@ def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path
     text = page.read_text("utf-8")
     assert "with `recollect bench store`" in text
     assert "with `recollect bench turn`" in text
-    assert text.count("| PostgreSQL: ") == 3
+    assert "with `recollect bench recall`" in text
+    assert text.count("| PostgreSQL: ") == 6
     assert str(tmp_path) not in text
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from recollect import Scope, open_store
-from recollect.bench.fill import MESSAGES_PER_USER, fill_postgres, fill_sqlite, scope_of, users_of
+from recollect.bench import recall_fill
+from recollect.bench.fill import MESSAGES_PER_USER, crowd, fill_postgres, fill_sqlite, scope_of, users_of
 from recollect.bench.machine import disk_folder, facts, file_system
 from recollect.bench.page import write_page
 from recollect.bench.recorder import calls, messages_of, record
@@ -67,7 +68,7 @@ async def test_a_recorded_look_at_the_last_ten_finds_ten(tmp_path: Path) -> None
 
 async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
     """Threads, messages and search rows are whole, and the store can go on from there."""
-    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), 1_000, _ignored)
+    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), crowd(1_000), _ignored)
     async with open_store(sqlite_url) as store:
         await _check_filled(store)
 
@@ -75,9 +76,22 @@ async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
 @pytest.mark.postgres
 async def test_a_filled_server_is_a_store_like_any_other(postgres_url: str) -> None:
     """The rows that went in by COPY are seen under their tenant, and only there."""
-    await fill_postgres(postgres_url, 1_000, _ignored)
+    await fill_postgres(postgres_url, crowd(1_000), _ignored)
     async with open_store(postgres_url) as store:
         await _check_filled(store)
+
+
+async def test_a_user_with_many_messages_fills_one_thread_after_another(sqlite_url: str) -> None:
+    """Beside others, and no thread is longer than theirs; every message can get a vector."""
+    owners = recall_fill.owners(250, 300)
+    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), owners, _ignored)
+    async with open_store(sqlite_url) as store:
+        await recall_fill.add_vectors(store, "model")
+        found = await store.search_rows(scope=recall_fill.SEARCHED)
+        assert len(found.rows) == len(found.vectors) == 250
+        lengths = [thread.message_count for thread in await store.list_threads(scope=recall_fill.SEARCHED)]
+        assert sorted(lengths) == [50, MESSAGES_PER_USER, MESSAGES_PER_USER]
+        assert len((await store.search_rows(scope=scope_of(2))).rows) == MESSAGES_PER_USER
 
 
 async def _check_filled(store: Store) -> None:

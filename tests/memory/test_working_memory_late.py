@@ -135,9 +135,8 @@ async def test_no_turn_is_lost_when_many_of_one_user_end_at_once(store: Store) -
     fields = [f"f{number}" for number in range(50)]
 
     async def note(talk: str, current: dict[str, object]) -> dict[str, object]:
-        del current
         await asyncio.sleep(0.005)
-        return {talk.split()[1]: talk.split()[1]}
+        return {**current, talk.split()[1]: talk.split()[1]}
 
     template = " ".join(f"{{{{{field}}}}}" for field in fields)
     for strategy in ("merge", "replace"):
@@ -207,7 +206,7 @@ def test_loop_that_was_left_standing_is_not_waited_for() -> None:
     work, loop = LateWork(), asyncio.new_event_loop()
 
     async def begin() -> None:
-        work.start(asyncio.sleep(3600))
+        work.start("subject", asyncio.sleep(3600))
 
     loop.run_until_complete(begin())
     asyncio.run(asyncio.wait_for(work.settled(), 5))

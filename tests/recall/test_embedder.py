@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic_ai import Embedder as PydanticEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel as ScriptedModel
 
-from recollect import EmbedderChangedError, EmbedderError, InvalidArgumentError
+from recollect import EmbedderError, InvalidArgumentError
 from recollect.recall.embedder import Embedder, Embedding, as_embedder
 from recollect.recall.minilm import MiniLM
 
@@ -271,23 +271,3 @@ def test_embedding_stays_itself_when_it_is_adapted_again() -> None:
     embedding = as_embedder(Plain())
     assert isinstance(embedding, Embedding)
     assert as_embedder(embedding) is embedding
-
-
-@pytest.mark.parametrize(("model", "dimensions"), [("other", 3), ("plain", 4)])
-def test_stored_vectors_of_another_model_are_an_error_that_names_the_command(
-    model: str, dimensions: int
-) -> None:
-    """Vectors of two models are never compared."""
-    as_embedder(Plain()).check_stored("plain", 3)
-    with pytest.raises(EmbedderChangedError, match="recollect reindex") as caught:
-        as_embedder(Plain()).check_stored(model, dimensions)
-    assert caught.value.code == "embedder_changed"
-
-
-async def test_stored_dimensions_are_not_held_against_an_embedder_that_does_not_know_its_own() -> None:
-    """Until its first vector a Pydantic AI embedder is judged by its name alone."""
-    embedding = as_embedder(PydanticEmbedder(ScriptedModel("m", dimensions=5)))
-    embedding.check_stored("m", 8)
-    await embedding.measure()
-    with pytest.raises(EmbedderChangedError):
-        embedding.check_stored("m", 8)

@@ -14,12 +14,16 @@ async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises:
     """Do the staged writes and say whether memory has kept the turn.
 
     Where several processors write, one that fails does not stop the others, and only memory's own write
-    counts. The first error is raised at the end if the caller wants that; the trace has all of them.
+    counts. What a write staged itself, to come behind the turn, is not done without the turn. The first
+    error is raised at the end if the caller wants that; the trace has all of them.
     """
     memory = {id_of(item) for item in output_side if item.writes_memory}
     errors: list[Exception] = []
     is_saved, has_failed = False, False
-    for processor_id, commit in run.commits:
+    planned = len(run.commits)
+    for place, (processor_id, commit) in enumerate(run.commits):
+        if has_failed and place >= planned:
+            continue
         counts = not memory or processor_id in memory
         try:
             with run.trace.timed(processor_id, "commit"):

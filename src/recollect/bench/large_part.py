@@ -23,16 +23,16 @@ _LIMIT = 1.3
 async def measure_sqlite(folder: Path, sizes: Sizes, tick: Tick) -> Part:
     """Compare two SQLite files."""
     small, large = folder / "small.db", folder / "large.db"
-    fill.fill_sqlite(small, SMALL_STORE, _ignored)
-    fill.fill_sqlite(large, sizes.large_store, lambda done: tick(done * 0.9))
+    fill.fill_sqlite(small, fill.crowd(SMALL_STORE), _ignored)
+    fill.fill_sqlite(large, fill.crowd(sizes.large_store), lambda done: tick(done * 0.9))
     return await _compare(f"sqlite:///{small}", f"sqlite:///{large}", "SQLite", sizes)
 
 
 async def measure_postgres(server: Server, sizes: Sizes, tick: Tick) -> Part:
     """Compare two PostgreSQL databases of one server."""
     with server.database("small") as small, server.database("large") as large:
-        await fill.fill_postgres(small, SMALL_STORE, _ignored)
-        await fill.fill_postgres(large, sizes.large_store, lambda done: tick(done * 0.9))
+        await fill.fill_postgres(small, fill.crowd(SMALL_STORE), _ignored)
+        await fill.fill_postgres(large, fill.crowd(sizes.large_store), lambda done: tick(done * 0.9))
         server.settle()
         return await _compare(small, large, "PostgreSQL", sizes)
 

@@ -57,12 +57,26 @@ class Conversation:
 def read_conversations(path: Path) -> list[Conversation]:
     """Read a file of conversations; evidence that names no turn is left out, as are questions without any."""
     try:
-        data = json.loads(path.read_text("utf-8"))
-        return [_conversation(item) for item in data]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InvalidArgumentError("data", f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidArgumentError("data", f"{path} is no text in UTF-8") from error
+    try:
+        found = [_conversation(item) for item in json.loads(text)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
             "data", f"{path} is not in LoCoMo's form: {type(error).__name__}: {error}"
         ) from error
+    _check(found, path)
+    return found
+
+
+def _check(found: list[Conversation], path: Path) -> None:
+    if not any(conversation.questions for conversation in found):
+        raise InvalidArgumentError("data", f"{path} has no question whose evidence it also has")
+    if len({conversation.id for conversation in found}) < len(found):
+        raise InvalidArgumentError("data", f"{path} has two conversations with one sample_id")
 
 
 def _conversation(item: dict[str, Any]) -> Conversation:

@@ -31,7 +31,7 @@ class BarePostgres:
                 if many:
                     await connection.cursor().executemany(sql, params)
                     continue
-                cursor = await connection.execute(sql, params)
+                cursor = await connection.execute(sql, params, binary=True)
                 if cursor.description:
                     await cursor.fetchall()
 

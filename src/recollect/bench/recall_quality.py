@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.bench.locomo import ADVERSARIAL, Asked, Conversation
-from recollect.bench.report import Goal, Part, Tick
+from recollect.bench.report import Goal, Part, Tick, unmeasured
 from recollect.bench.timing import percentile
 from recollect.recall.embedder import Embedding
 from recollect.recall.recaller import Recaller
@@ -87,6 +87,16 @@ async def measure(
     return _part(found, conversations, seconds)
 
 
+def without_data() -> Part:
+    """Return the goals as not measured."""
+    goals = [unmeasured(_name(name, "the messages"), f"≥ {limit:g}") for name, limit in _GOALS.items()]
+    return Part(goals, notes=["The quality of recall was not measured: give conversations with --data."])
+
+
+def _name(system: str, among: str) -> str:
+    return f"Evidence in the first 10 of {among}: {_NAMES[system]}, against vectors alone"
+
+
 async def _index(store: Store, recaller: Recaller, conversations: Sequence[Conversation]) -> None:
     for conversation in conversations:
         for session in conversation.sessions:
@@ -155,7 +165,7 @@ def _part(found: dict[str, Found], conversations: Sequence[Conversation], second
         plain = float(str(systems["vectors"]["recall_at_10"]))
         goals.append(
             Goal(
-                f"Evidence in the first 10 of {messages:,} messages: {_NAMES[name]}, against vectors alone",
+                _name(name, f"{messages:,} messages"),
                 f"≥ {limit:g}",
                 measured,
                 measured >= limit,

@@ -54,12 +54,16 @@ class Part:
 
 @dataclass(slots=True)
 class Report:
-    """All that one run of a benchmark found, and on what machine."""
+    """All that one run of a benchmark found, and on what machine.
+
+    `further` are figures that stand beside the goals in the JSON, not among the others.
+    """
 
     bench: str
     date: str
     machine: dict[str, object]
     found: Part
+    further: dict[str, object] = field(default_factory=dict[str, object])
 
     def as_json(self) -> dict[str, object]:
         """Return the object that `--json` prints."""
@@ -70,6 +74,7 @@ class Report:
             "machine": self.machine,
             "figures": self.found.figures,
             "notes": self.found.notes,
+            **self.further,
         }
 
 

@@ -23,6 +23,8 @@ _SYLLABLES = (
 )
 _WORDS = 4000
 _LENGTH = 200
+_SYLLABLE = 3  # the longest one
+_ASKED = 6
 
 
 class Talk:
@@ -41,6 +43,19 @@ class Talk:
     def turns(self, count: int) -> list[tuple[str, str]]:
         """Return what a user and an assistant say, so many times."""
         return list(zip(self.texts(count), self.texts(count), strict=True))
+
+    def questions(self, count: int) -> list[str]:
+        """Return so many questions, of words with several syllables.
+
+        Those with one are as common here as the words that every sentence needs, which no search looks for.
+        """
+        telling = [
+            (word, weight)
+            for word, weight in zip(self._words, self._weights, strict=True)
+            if len(word) > _SYLLABLE
+        ]
+        words, weights = zip(*telling, strict=True)
+        return [" ".join(self._random.choices(words, weights, k=_ASKED)) + "?" for _ in range(count)]
 
     def shuffled(self, values: Sequence[int]) -> list[int]:
         """Return the values in another order."""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.bench_recall import Data, run_recall
 from recollect.cli.bench_store import Messages, Postgres, Quick, run_store, show_report
 from recollect.cli.bench_turn import run_turn
 from recollect.cli.output import say
@@ -17,6 +18,7 @@ def bench_all(
     quick: Quick = False,
     postgres: Postgres = None,
     messages: Messages = None,
+    data: Data = None,
     page: Page = Path("docs/benchmarks.md"),
 ) -> None:
     """Run every benchmark and write the tables of docs/benchmarks.md."""
@@ -24,7 +26,11 @@ def bench_all(
         raise InvalidArgumentError("page", f"there is no {page} here; run this in the repository or name it")
     from recollect.bench.page import write_page
 
-    reports = [run_turn(quick=quick), run_store(quick=quick, postgres=postgres, messages=messages)]
+    reports = [
+        run_recall(data=data, quick=quick, postgres=postgres),
+        run_turn(quick=quick),
+        run_store(quick=quick, postgres=postgres, messages=messages),
+    ]
     for report in reports:
         show_report(report)
         write_page(page, report)

@@ -85,13 +85,15 @@ def _show(found: "Recall") -> None:
     lines = Text()
     for note in found.notes:
         lines.append(f"{printable(note)}\n", style="yellow")
+    if not len(found):
+        lines.append("Nothing found.\n")
     for hit in found:
         _show_hit(lines, hit)
     if found.misses:
         lines.append("Just missed:\n", style="bold")
     for miss in found.misses:
         lines.append(f"  {printable(miss.message_id)}: {miss.reason} ({miss.score:.2f})\n", style="dim")
-    console().print(lines if len(found) else "Nothing found.", end="" if len(found) else "\n")
+    console().print(lines, end="")
 
 
 def _show_hit(lines: "Text", hit: "Hit") -> None:
@@ -103,8 +105,9 @@ def _show_hit(lines: "Text", hit: "Hit") -> None:
     if hit.why is None:
         return
     why = hit.why
+    text = "none" if why.text_rank is None else f"{why.text_score:.2f} (rank {why.text_rank})"
     vector = "none" if why.vector_score is None else f"{why.vector_score:.3f} (rank {why.vector_rank})"
-    lines.append(f"  text {why.text_score:.2f} (rank {why.text_rank}), vector {vector}\n", style="dim")
+    lines.append(f"  text {text}, vector {vector}\n", style="dim")
     parts = ", ".join(f"{name} {value:+.2f}" for name, value in why.parts.items() if value)
     lines.append(f"  score = {parts}\n", style="dim")
     lines.append(f"  matched: {', '.join(why.matched_terms) or 'no word'}\n", style="dim")

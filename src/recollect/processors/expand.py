@@ -33,10 +33,6 @@ def expand(items: Sequence[Item], side: Side, memory: ProcessorProvider | None =
     _check_items(items, side)
     found = [(processor, item) for item in items for processor in _processors_of(item, side)]
     if memory is not None and not any(item is memory for item in items):
-        if not _is_item(memory) or isinstance(memory, Processor):
-            raise InvalidArgumentError(
-                "memory", f"is {_described(memory)}; use a Memory, and put processors into the lists"
-            )
         place = _memory_place([processor for processor, _ in found], side)
         found[place:place] = [(processor, memory) for processor in _processors_of(memory, side)]
     _check_ids(found, side)

@@ -10,8 +10,8 @@ from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, clean_json
 from recollect.processors.base import RunContext
 from recollect.processors.fence import fenced
-from recollect.working_memory.merge import Strategy
-from recollect.working_memory.shape import Shape
+from recollect.working_memory.merge import Strategy, is_blank
+from recollect.working_memory.shape import Shape, check_names
 
 TOOL_NAME = "update_working_memory"
 """The tool by which a model changes working memory itself."""
@@ -99,8 +99,13 @@ def make_tool(shape: Shape) -> Callable[..., str]:
     """
 
     def update_working_memory(changes: dict[str, Any]) -> str:
+        # Objects are merged into what is there, and blanks say nothing: only the commit can judge those.
+        whole = {
+            n: v for n, v in changes.items() if not isinstance(v, dict) and v is not None and not is_blank(v)
+        }
         try:
-            shape.checked({name: value for name, value in changes.items() if value is not None})
+            check_names(changes, shape.fields)
+            shape.checked(whole)
         except InvalidArgumentError as error:
             raise RecollectError(f"{error.problem}. Nothing was noted.") from None
         return "It will be noted at the end of this turn."

@@ -87,9 +87,10 @@ class WorkingMemoryProcessor(Processor):
         self.shape = _shape(template, schema)
         self._strategy = _one_of(update_strategy, STRATEGIES, "update_strategy")
         self._extent = _one_of(scope, ("resource", "thread"), "scope")
-        moment = extract or ("never" if tool else "before")
+        moment = extract if extract is not None else ("never" if tool else "before")
         self._moment = _one_of(moment, ("before", "after", "never"), "extract")
-        self._extractor = extractor
+        self._extractor = _checked_extractor(extractor)
+        _check_flags(tool=tool, read_only=read_only)
         self._tools = [make_tool(self.shape)] if tool and not read_only else []
         self._read_only = read_only
         self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
@@ -161,14 +162,12 @@ class WorkingMemoryProcessor(Processor):
         if epoch is not None:
             learning = self._learn(lesson.talk, epoch, store, place, ctx)
             if self._moment == "after":
-                self._late.start(learning)
+                self._late.start(place, learning)
             else:
                 await learning
         return False
 
     async def _note(self, patch: dict[str, object], store: Store, place: Scope, ctx: RunContext) -> None:
-        if is_padding(patch):
-            return
         try:
             await store.update_working_memory(patch, run_id=ctx.run_id, check=self.shape.checked, scope=place)
         except InvalidArgumentError as error:
@@ -180,6 +179,8 @@ class WorkingMemoryProcessor(Processor):
         try:
             current = await store.get_working_memory(scope=place)
             patch = await self._patch(talk, current.to_dict(), ctx)
+            # Models fill in a form with empty lists for what they do not know; null is how a list goes.
+            patch = {name: value for name, value in patch.items() if value != []}
             if is_padding(patch):
                 entry.notes.append("the extraction found nothing")
                 return
@@ -249,6 +250,20 @@ def _one_of(value: Any, allowed: tuple[Any, ...], argument: str) -> Any:  # noqa
             argument, f"must be one of {', '.join(map(repr, allowed))}, not {value!r:.60}"
         )
     return value
+
+
+def _checked_extractor(extractor: object) -> object:
+    if isinstance(extractor, type | bool | int | float):
+        raise InvalidArgumentError(
+            "extractor", f"must be a model, a model's name or a function, not {extractor!r:.60}"
+        )
+    return extractor
+
+
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise InvalidArgumentError(name, f"must be True or False, not {value!r:.60}")
 
 
 def _report(ctx: RunContext, error: Exception) -> None:

@@ -60,11 +60,14 @@ def score_text(postings: Postings, terms: Sequence[str]) -> TextScores:
     weights = np.zeros(len(terms), dtype=np.float32)
     found: list[NDArray[np.intp]] = []
     average = float(lengths.mean()) if count else 1.0
+    norms = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * lengths / max(average, 1e-6))
     for place, term in enumerate(terms):
         rows, frequencies = postings.find(term_hash(term))
         weights[place] = np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
-        norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * lengths[rows] / max(average, 1e-6))
-        scores[rows] += weights[place] * frequencies * (_SATURATION + 1) / (frequencies + norm)
+        added = weights[place] * frequencies * (_SATURATION + 1)
+        frequencies += norms[rows]
+        added /= frequencies
+        scores[rows] += added
         bits[rows] |= np.uint64(1 << place)
         found.append(rows)
     return TextScores(scores, bits, weights, found)

@@ -57,27 +57,41 @@ class ImageCache:
         return self._nbytes
 
     @asynccontextmanager
-    async def image_of(self, scope: Scope, store: Store) -> AsyncGenerator[Image]:
-        """Provide the image of the scope's user as of now; nobody else changes it meanwhile."""
+    async def image_of(self, scope: Scope, store: Store, *, renew: bool = True) -> AsyncGenerator[Image]:
+        """Provide the image of the scope's user as of now; nobody else changes it meanwhile.
+
+        With `renew` off an image that is there is taken as it is.
+        """
         key = (scope.tenant_key, scope.user_id)
         entry = self._entries.setdefault(key, _Entry())
         async with entry.lock:
-            entry.image = await _fresh(entry.image, scope, store)
-            self._account(key, entry)
-            yield entry.image
+            image = entry.image
+            if renew or image is None:
+                # Taken out: if the change is broken off, a thread may still be at it, so nobody may use it.
+                entry.image = None
+                try:
+                    entry.image = image = await _fresh(image, scope, store)
+                finally:
+                    self._account(key, entry)
+            yield image
 
     def _account(self, key: tuple[int, str], entry: _Entry) -> None:
-        image = entry.image
         if self._entries.setdefault(key, entry) is not entry:
             return  # it was dropped while it was read, and somebody else has read it again
-        nbytes = _ENTRY_BYTES + (0 if image is None else image.nbytes)
+        if entry.image is None:
+            self._drop(key)  # it could not be read
+            return
+        nbytes = _ENTRY_BYTES + entry.image.nbytes
         self._nbytes += nbytes - entry.nbytes
         entry.nbytes = nbytes
         self._entries.move_to_end(key)
         while self._nbytes > self._budget and self._entries:
-            _, dropped = self._entries.popitem(last=False)
-            self._nbytes -= dropped.nbytes
-            dropped.nbytes = 0
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: tuple[int, str]) -> None:
+        dropped = self._entries.pop(key)
+        self._nbytes -= dropped.nbytes
+        dropped.nbytes = 0
 
 
 async def _fresh(image: Image | None, scope: Scope, store: Store) -> Image:

@@ -39,6 +39,8 @@ class Column:
 
     def extend(self, values: NDArray[Any]) -> None:
         """Add values at the end."""
+        if not len(values):
+            return  # the first array may be one that cannot be written to
         needed = self._length + len(values)
         if self._length == 0:
             self._array = np.ascontiguousarray(values, dtype=self._array.dtype)

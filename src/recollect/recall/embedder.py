@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from recollect.checks import check_id, check_int
 from recollect.errors import (
-    EmbedderChangedError,
     EmbedderError,
     InvalidArgumentError,
     ModelUnavailableError,
@@ -107,16 +106,6 @@ class Embedding:
 
             return np.empty((0, self._dimensions or 0), np.float32)
         return self._checked(await self._call(self._embed_documents, list(texts)), len(texts))
-
-    def check_stored(self, model_id: str, dimensions: int) -> None:
-        """Refuse to go on where the stored vectors are of another model."""
-        if model_id == self._model_id and dimensions == (self._dimensions or dimensions):
-            return
-        raise EmbedderChangedError(
-            f"the stored vectors are of {model_id!r} with {dimensions} dimensions, the embedder is "
-            f"{self._model_id!r} with {self._dimensions or 'unknown'}: run `recollect reindex` to embed "
-            "everything anew, or use the embedder that made them"
-        )
 
     async def _call(self, method: Callable[..., object], argument: object) -> object:
         try:

@@ -8,8 +8,7 @@ else's words can move a ranking.
 
 from __future__ import annotations
 
-from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from recollect.errors import EmbedderChangedError
 from recollect.recall.columns import Column
 from recollect.recall.postings import MOST_ROWS, Postings
 from recollect.recall.time_words import count_time_words
+from recollect.storage.records import VectorModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,7 @@ NOBODY = -1
 NONE = -1
 """The row before the first and behind the last of a thread."""
 
-# numpy turns half-precision floats into floats one by one; looking all 65,536 of them up is much quicker.
-_HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+_AT_ONCE = 256
 
 
 class Place(NamedTuple):
@@ -43,6 +42,21 @@ class Place(NamedTuple):
     thread_id: str
 
 
+def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None) -> None:
+    """Refuse to mix vectors of different models, or of different lengths."""
+    if stored.model_id != model_id:
+        raise EmbedderChangedError(
+            f"stored vectors are of {stored.model_id!r}, the embedder is {model_id!r}; "
+            "run `recollect reindex`, or go back to the embedder of before"
+        )
+    if stored.dimensions != (dimensions or stored.dimensions):
+        raise EmbedderChangedError(
+            f"stored vectors of {model_id!r} have {stored.dimensions} dimensions, the embedder's have "
+            f"{dimensions}; give it a model_id of its own and run `recollect reindex`, or go back to "
+            "the embedder of before"
+        )
+
+
 class Image:
     """One user's memory."""
 
@@ -50,8 +64,9 @@ class Image:
         """Begin empty, as of an epoch."""
         self.epoch = epoch
         self.last_stamp = 0
-        self.models: set[str] = set()
+        self.models: set[VectorModel] = set()
         self.places: dict[Place, int] = {}
+        self.homes: set[tuple[str, str]] = set()
         self.speakers: dict[str, int] = {}
         self.postings = Postings()
         self._numbers = Column(np.int64)
@@ -181,13 +196,10 @@ class Image:
         start, end = self._spans.values[best].tolist()
         return start, end
 
-    def check_model(self, model_id: str) -> None:
-        """Refuse to compare vectors of different models."""
-        if others := self.models - {model_id}:
-            raise EmbedderChangedError(
-                f"stored vectors are of {min(others)!r}, the embedder is {model_id!r}; "
-                "run `recollect reindex`, or go back to the embedder of before"
-            )
+    def check_model(self, model_id: str, dimensions: int | None) -> None:
+        """Refuse to compare vectors of different models, or of different lengths."""
+        for model in sorted(self.models):
+            check_same_model(model, model_id, dimensions)
 
     def _add_rows(self, rows: Sequence[SearchRow]) -> None:
         numbers, apps, projects, threads, _, times, speakers, asks, hashes, counts = zip(*rows, strict=True)
@@ -197,28 +209,40 @@ class Image:
         self._asks.extend(np.array(asks, dtype=np.bool_))
         self._time_words.extend(count_time_words(hashes))
         self._has_vector.extend(np.zeros(len(rows), dtype=np.bool_))
-        self._speaker_of.extend(np.fromiter(map(self._speaker, speakers), np.int32, len(rows)))
-        keys = zip(apps, projects, threads, strict=True)
-        places = [self._place(place) for place in starmap(Place, keys)]
-        self._place_of.extend(np.array(places, dtype=np.int32))
+        self._speaker_of.extend(self._codes_of_speakers(speakers))
+        places = self._codes_of_places(list(zip(apps, projects, threads, strict=True)))
+        self._place_of.extend(places)
         self._link(first, places)
         self.postings.extend(hashes, counts)
 
-    def _link(self, first: int, places: list[int]) -> None:
+    def _link(self, first: int, places: NDArray[np.int32]) -> None:
         """Tie each new row to the one before it in its thread; numbers grow with positions there."""
-        last = self._last_of_place
-        before: list[int] = []
-        for row, place in enumerate(places, first):
-            before.append(last.get(place, NONE))
-            last[place] = row
-        previous = np.array(before, dtype=np.int32)
+        order = np.argsort(places, kind="stable")
+        grouped = places[order]
+        rows = (first + order).astype(np.int32)
+        previous = np.empty(len(places), dtype=np.int32)
+        previous[order[1:]] = rows[:-1]
+        begins = np.flatnonzero(np.diff(grouped, prepend=-1))
+        of_place = grouped[begins].tolist()
+        previous[order[begins]] = [self._last_of_place.get(place, NONE) for place in of_place]
+        self._last_of_place.update(
+            zip(of_place, rows[np.append(begins[1:], len(rows)) - 1].tolist(), strict=True)
+        )
         self._previous.extend(previous)
         self._next.extend(np.full(len(places), NONE, dtype=np.int32))
         linked = previous != NONE
         self.next[previous[linked]] = np.arange(first, first + len(places), dtype=np.int32)[linked]
 
-    def _place(self, place: Place) -> int:
-        return self.places.setdefault(place, len(self.places))
+    def _codes_of_places(self, keys: list[tuple[str, str, str]]) -> NDArray[np.int32]:
+        for key in dict.fromkeys(keys):
+            self.places.setdefault(Place(*key), len(self.places))
+            self.homes.add(key[:2])
+        # A place equals the plain tuple of its parts, so the keys need not become places each.
+        return np.fromiter(map(self.places.__getitem__, cast("list[Place]", keys)), np.int32, len(keys))
+
+    def _codes_of_speakers(self, names: Sequence[str | None]) -> NDArray[np.int32]:
+        codes = {name: self._speaker(name) for name in dict.fromkeys(names)}
+        return np.fromiter(map(codes.__getitem__, names), np.int32, len(names))
 
     def _speaker(self, name: str | None) -> int:
         return NOBODY if not name else self.speakers.setdefault(name, len(self.speakers))
@@ -226,26 +250,23 @@ class Image:
     def _add_vectors(self, found: Sequence[VectorRow]) -> bool:
         self.last_stamp = found[-1].stamp
         rows = self._rows_of([vector.number for vector in found])
-        vectors = [vector for vector, row in zip(found, rows, strict=True) if row != NONE]
-        rows = rows[rows != NONE]
+        if (rows == NONE).any():
+            found = [vector for vector, row in zip(found, rows, strict=True) if row != NONE]
+            rows = rows[rows != NONE]
         if self.has_vector[rows].any():
             return False  # they were made anew
-        self.models |= {vector.model_id for vector in vectors}
-        if len(self.models) == 1:
-            self._append_vectors(vectors, rows)
+        self.models |= {VectorModel(vector.model_id, vector.dimensions) for vector in found}
+        if len(self.models) == 1 and found:
+            self._append_vectors(found, rows)
         return True
 
-    def _append_vectors(self, vectors: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
-        dimensions = vectors[0].dimensions
-        pieces = np.fromiter((len(vector.spans) // 8 for vector in vectors), np.int64, len(vectors))
-        halves = np.frombuffer(b"".join([vector.vectors for vector in vectors]), dtype="<u2")
-        matrix: NDArray[Any] = _HALVES[halves].reshape(-1, dimensions)
+    def _append_vectors(self, found: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
+        _, _, _, (dimensions, *_), spans, vectors = zip(*found, strict=True)
+        pieces = np.fromiter(map(len, spans), np.int64, len(spans)) // 8
         if self._vectors is None:
             self._vectors = Column(np.float32, dimensions)
-        self._vectors.extend(matrix)
-        self._spans.extend(
-            np.frombuffer(b"".join([vector.spans for vector in vectors]), dtype="<u4").reshape(-1, 2)
-        )
+        self._vectors.extend(_matrix(vectors, dimensions))
+        self._spans.extend(np.frombuffer(b"".join(spans), dtype="<u4").reshape(-1, 2))
         self._vector_row.extend(np.repeat(rows, pieces))
         self.has_vector[rows] = True
         self._long_rows.update(rows[pieces > 1].tolist())
@@ -261,5 +282,16 @@ class Image:
     def _take_best_pieces(self, out: NDArray[np.float32], cosines: NDArray[np.float32]) -> None:
         rows = self._vector_row.values
         long = np.isin(rows, np.fromiter(self._long_rows, np.int32, len(self._long_rows)))
-        out[rows[long]] = -1.0
+        out[rows[long]] = -np.inf
         np.maximum.at(out, rows[long], cosines[long])
+
+
+def _matrix(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float32]:
+    """Return vectors as floats; some at a time, because what is small stays in the processor's cache."""
+    found = np.empty((sum(map(len, vectors)) // (2 * dimensions), dimensions), dtype=np.float32)
+    end = 0
+    for first in range(0, len(vectors), _AT_ONCE):
+        halves = np.frombuffer(b"".join(vectors[first : first + _AT_ONCE]), dtype="<f2")
+        begin, end = end, end + len(halves) // dimensions
+        found[begin:end] = halves.reshape(-1, dimensions)
+    return found

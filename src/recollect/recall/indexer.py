@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.errors import RecollectError
+from recollect.errors import EmbedderError, RecollectError
+from recollect.recall.image import check_same_model
 from recollect.recall.pieces import pieces
 from recollect.storage.records import MessageVectors, Unembedded
 
@@ -29,6 +30,7 @@ MESSAGES_AT_ONCE = 32
 """How many messages are embedded between two writes."""
 
 _MOST_MARKS = 10_000
+_TRIES = 3  # so many refused messages in a row, and the embedder is taken to be broken
 _Key = tuple[int, str]
 
 
@@ -41,7 +43,7 @@ class Indexer:
         self._waiting: OrderedDict[_Key, tuple[Store, Scope]] = OrderedDict()
         self._done_up_to: OrderedDict[_Key, int] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
-        self._error: RecollectError | None = None
+        self._errors: dict[_Key, RecollectError] = {}
 
     def notify(self, scope: Scope, store: Store) -> None:
         """Say that a user may have messages without vectors."""
@@ -53,8 +55,9 @@ class Indexer:
         """Wait until everything is embedded; raise what kept the embedder from it."""
         while self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self._errors:
+            _, error = self._errors.popitem()
+            self._errors.clear()
             raise error
 
     async def close(self) -> None:
@@ -69,21 +72,56 @@ class Indexer:
             key, (store, scope) = self._waiting.popitem(last=False)
             try:
                 await self._embed_user(key, scope, store)
+                self._errors.pop(key, None)  # what failed before was made up for
             except RecollectError as error:
-                self._error = error
+                self._keep_error(key, error)
                 _log.warning("messages wait for their vectors: %s", error)
 
+    def _keep_error(self, key: _Key, error: RecollectError) -> None:
+        self._errors[key] = error
+        if len(self._errors) > _MOST_MARKS:
+            del self._errors[next(iter(self._errors))]
+
     async def _embed_user(self, key: _Key, scope: Scope, store: Store) -> None:
-        model_id = self._embedder.model_id
+        """Embed what a user's messages lack; those that the embedder refuses hold up no others."""
+        after = self._done_up_to.get(key, 0)
+        refused: EmbedderError | None = None
         while True:
             waiting = await store.without_vectors(
-                model_id, after=self._done_up_to.get(key, 0), limit=MESSAGES_AT_ONCE, scope=scope
+                self._embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, scope=scope
             )
             if not waiting.messages:
-                return
-            await embed_messages(self._embedder, waiting, scope, store)
-            if len(waiting.messages) < MESSAGES_AT_ONCE:
-                self._mark(key, waiting.messages[-1].number)
+                break
+            # Vectors of two models cannot be compared: those of before stay until all are made anew.
+            if waiting.newest_model is not None:
+                check_same_model(waiting.newest_model, self._embedder.model_id, self._embedder.dimensions)
+            try:
+                kept = await embed_messages(self._embedder, waiting, scope, store)
+            except EmbedderError as error:
+                refused = await self._embed_one_by_one(waiting, scope, store, error)
+                kept = len(waiting.messages)
+            # Fewer are kept if something was removed meanwhile; then the others are looked for again.
+            if kept == len(waiting.messages):
+                after = waiting.messages[-1].number
+                if refused is None:
+                    self._mark(key, after)
+        if refused is not None:
+            raise refused
+
+    async def _embed_one_by_one(
+        self, waiting: Unembedded, scope: Scope, store: Store, error: EmbedderError
+    ) -> EmbedderError:
+        """Embed the messages of a batch that failed by themselves; if all fail, the embedder is broken."""
+        done = 0
+        for place, message in enumerate(waiting.messages):
+            try:
+                await embed_messages(self._embedder, waiting._replace(messages=[message]), scope, store)
+                done += 1
+            except EmbedderError as refused:
+                error = refused
+                if not done and place + 1 == min(_TRIES, len(waiting.messages)):
+                    raise
+        return error
 
     def _mark(self, key: _Key, number: int) -> None:
         """Remember that everything up to a number is done, so that the next look begins there."""

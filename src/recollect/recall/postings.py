@@ -62,8 +62,8 @@ class Postings:
         """Return the rows that have a term, and how often each has it."""
         slices = [_slice(part, term) for part in (self._main, self._tail) if len(part)]
         found = slices[0] if len(slices) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *slices])
-        rows = ((found >> _ROW) & _ROW_MASK).astype(np.intp)
-        return rows, (found & _COUNT_MASK).astype(np.float32)
+        rows = (found >> _ROW) & _ROW_MASK
+        return rows.view(np.int64).astype(np.intp, copy=False), (found & _COUNT_MASK).astype(np.float32)
 
     def _add(self, packed: NDArray[np.uint64]) -> None:
         if len(self._main) and len(self._tail) + len(packed) < max(_TAIL, len(self._main) // _TAIL_SHARE):

@@ -9,6 +9,7 @@ conversations; each part of a score can be named, which is what explains a hit. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ _LEAST_SPREAD = 0.05  # else a few messages of about the same meaning would be t
 class Ranking:
     """Rows in order, best first, and what their scores are made of.
 
-    `scores` and `relevance` are by row; only the rows in `order` have a final score.
+    `scores` and `relevance` are by row, and known of the rows in `order` alone.
     """
 
     order: NDArray[np.intp]
@@ -50,7 +51,7 @@ class Ranking:
     _terms: tuple[str, ...]
     _cosines: Floats | None
     _parts: Mapping[str, Floats]
-    _places: dict[int, int]
+    _chosen: NDArray[np.intp]
     _inside: NDArray[np.bool_] | None
 
     def why(self, row: int) -> Why:
@@ -59,12 +60,13 @@ class Ranking:
         matched = tuple(term for place, term in enumerate(self._terms) if bits >> place & 1)
         cosine = None if self._cosines is None else float(self._cosines[row])
         has_cosine = self._cosines is not None and cosine == cosine  # noqa: PLR0124 - NaN is not itself
+        place = int(self._chosen.searchsorted(row))
         return Why(
             text_score=float(self._text.scores[row]),
             text_rank=self._rank(self._text.scores, row) if bits else None,
             vector_score=cosine if has_cosine else None,
             vector_rank=self._rank(self._cosines, row) if has_cosine and self._cosines is not None else None,
-            parts={name: round(float(part[self._places[row]]), 4) for name, part in self._parts.items()},
+            parts={name: round(float(part[place]), 4) for name, part in self._parts.items()},
             matched_terms=matched,
         )
 
@@ -78,30 +80,36 @@ def rank(
     question: Question,
     vector: Floats | None = None,
     inside: NDArray[np.bool_] | None = None,
+    spare: int = 0,
 ) -> Ranking:
-    """Rank the rows of an image, or those `inside` a part of it."""
+    """Rank the rows of an image, or those `inside` a part of it.
+
+    `spare` is how many of them the caller may pass over, so that as many more are looked at.
+    """
     names = question.names(image.speakers)
     terms = question.terms_without(names)
     text = score_text(image.postings, terms)
     cosines = None if vector is None else image.similarities(vector)
     speaker = image.speakers[names[0]] if len(names) == 1 else None
     view = _View(image, question, text, cosines, speaker, inside)
-    chosen = view.candidates()
+    chosen = view.candidates(CANDIDATES + spare)
     parts = _weighted(view.features(chosen), HYBRID_WEIGHTS if cosines is not None else TEXT_WEIGHTS)
     final = np.sum(list(parts.values()), axis=0, dtype=np.float32)
     best = np.argsort(-final, kind="stable")
     scores = np.full(len(image), -np.inf, dtype=np.float32)
     scores[chosen] = final
+    relevance = np.zeros(len(image), dtype=np.float32)
+    relevance[chosen] = view.relevance(chosen)
     return Ranking(
         order=chosen[best],
         scores=scores,
-        relevance=view.relevance(),
+        relevance=relevance,
         searched=len(image) if inside is None else int(np.count_nonzero(inside)),
         _text=text,
         _terms=terms,
         _cosines=cosines,
         _parts=parts,
-        _places={row: place for place, row in enumerate(chosen.tolist())},
+        _chosen=chosen,
         _inside=inside,
     )
 
@@ -110,7 +118,7 @@ def _weighted(features: Mapping[str, Floats], weights: Mapping[str, float]) -> d
     return {name: np.float32(weight) * features[name] for name, weight in weights.items()}
 
 
-@dataclass(slots=True)
+@dataclass
 class _View:
     """All that the features of rows are made of."""
 
@@ -121,22 +129,19 @@ class _View:
     speaker: int | None
     inside: NDArray[np.bool_] | None
 
-    def candidates(self) -> NDArray[np.intp]:
+    def candidates(self, count: int) -> NDArray[np.intp]:
         """Return the rows worth a closer look: by their own match and their neighbours'."""
-        base = self._smoothed(_standard(self.text.scores, self.inside), 0.3)
+        base = np.float32(0.3) * _standard(self.text.scores, self.inside)
         if self.cosines is not None:
-            base += self._smoothed(self._meaning(), 0.7)
+            base += np.float32(0.7) * self.meaning
+        base = self._smoothed(base)
         if self.speaker is not None:
             base += np.float32(0.5) * (self.image.speaker_of == self.speaker)
         if self.inside is not None:
             base[~self.inside] = -np.inf
         if self.cosines is None:
             base[~self._near_a_match()] = -np.inf
-        rows = (
-            np.arange(len(base))
-            if len(base) <= CANDIDATES
-            else np.argpartition(-base, CANDIDATES)[:CANDIDATES]
-        )
+        rows = np.arange(len(base)) if len(base) <= count else np.argpartition(-base, count)[:count]
         rows = rows[base[rows] > -np.inf]
         rows.sort()
         return rows
@@ -148,29 +153,31 @@ class _View:
 
     def _word_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
         image = self.image
-        share = self.text.scores / np.float32(max(self.text.total, 1e-6))
+        total = np.float32(max(self.text.total, 1e-6))
         before = image.previous[rows]
+        share, share_before = self.text.scores[rows] / total, _at(self.text.scores, before) / total
         others = np.float32(0) if self.speaker is None else np.float32(1) - self._is_speaker(rows)
         return {
-            "words": share[rows],
+            "words": share,
             "words covered": self._covered(self.text.bits[rows]),
             "words covered nearby": self._covered(self._bits_nearby(rows)),
-            "words before": _at(share, before),
-            "words behind": _at(share, image.next[rows]),
-            "words of another speaker": others * share[rows],
-            "answers these words": _at(image.asks, before) * _at(share, before),
+            "words before": share_before,
+            "words behind": _at(self.text.scores, image.next[rows]) / total,
+            "words of another speaker": others * share,
+            "answers these words": _at(image.asks, before) * share_before,
         }
 
     def _meaning_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
         image = self.image
-        meaning = self._meaning()
+        meaning = self.meaning
         before = image.previous[rows]
+        meaning_before = _at(meaning, before)
         return {
             "meaning": meaning[rows],
-            "meaning before": _at(meaning, before),
+            "meaning before": meaning_before,
             "meaning two before": _at(meaning, _at(image.previous, before, NONE)),
             "meaning behind": _at(meaning, image.next[rows]),
-            "answers this meaning": _at(image.asks, before) * _at(meaning, before),
+            "answers this meaning": _at(image.asks, before) * meaning_before,
         }
 
     def _row_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
@@ -189,22 +196,28 @@ class _View:
             return np.zeros(len(rows), dtype=np.float32)
         return (self.image.speaker_of[rows] == self.speaker).astype(np.float32)
 
-    def relevance(self) -> Floats:
-        """Return how relevant each row is by itself, from 0 to 1."""
-        words = self.text.coverage(self.text.bits) / np.float32(max(self.text.total, 1e-6))
+    def relevance(self, rows: NDArray[np.intp]) -> Floats:
+        """Return how relevant some rows are by themselves, from 0 to 1."""
+        words = self._covered(self.text.bits[rows])
         if self.cosines is None:
             return words
-        return np.clip(np.fmax(words, self.cosines), 0, 1)
+        return np.clip(np.fmax(words, self.cosines[rows]), 0, 1)
 
-    def _meaning(self) -> Floats:
+    @cached_property
+    def meaning(self) -> Floats:
+        """How near each row's meaning is, in standard deviations from the mean."""
         if self.cosines is None:
             return np.zeros(len(self.image), dtype=np.float32)
         return _standard(self.cosines, self.inside)
 
-    def _smoothed(self, scores: Floats, weight: float) -> Floats:
-        image = self.image
-        before, behind = _at(scores, image.previous), _at(scores, image.next)
-        return np.float32(weight) * (scores + np.float32(0.4) * before + np.float32(0.15) * behind)
+    def _smoothed(self, scores: Floats) -> Floats:
+        """Return scores with a part of those of the row before and the row behind."""
+        # Where there is no row, the links lead to the last value: a zero.
+        padded: Floats = np.zeros(len(scores) + 1, dtype=np.float32)
+        padded[:-1] = scores
+        near: Floats = np.float32(0.4) * padded[self.image.previous]
+        near += np.float32(0.15) * padded[self.image.next]
+        return np.add(scores, near, out=near)
 
     def _near_a_match(self) -> NDArray[np.bool_]:
         return self._bits_nearby(np.arange(len(self.image))) != 0
@@ -224,11 +237,15 @@ class _View:
 def _standard(scores: Floats, inside: NDArray[np.bool_] | None) -> Floats:
     """Return scores as distances from their mean, in standard deviations; a missing one is 0."""
     known = scores if inside is None else scores[inside]
-    known = known[~np.isnan(known)]
-    if not len(known):
-        return np.zeros(len(scores), dtype=np.float32)
-    spread = max(float(known.std()), _LEAST_SPREAD)
-    return np.nan_to_num((scores - known.mean()) / np.float32(spread), nan=0.0)
+    mean = known.mean() if len(known) else np.float32(np.nan)
+    if np.isnan(mean):  # some are missing, which is looked for only then
+        known = known[~np.isnan(known)]
+        if not len(known):
+            return np.zeros(len(scores), dtype=np.float32)
+        mean = known.mean()
+    found = scores - mean
+    found /= np.float32(max(float(known.std()), _LEAST_SPREAD))
+    return np.nan_to_num(found, copy=False, nan=0.0)
 
 
 def _at(values: NDArray[Any], rows: NDArray[np.int32], nothing: int = 0) -> NDArray[Any]:

@@ -77,7 +77,7 @@ class Recaller:
         self._budget = budget
         self._embed_seconds = embed_seconds
         self._caches: WeakKeyDictionary[Store, ImageCache] = WeakKeyDictionary()
-        self._indexers: WeakKeyDictionary[Store, Indexer] = WeakKeyDictionary()
+        self._indexers: WeakKeyDictionary[asyncio.AbstractEventLoop, Indexer] = WeakKeyDictionary()
 
     async def search(
         self,
@@ -98,62 +98,70 @@ class Recaller:
         if asked.is_empty:
             return Recall(notes=tuple(search.notes))
         store = await self._stores.get()
+        cache = self._cache(store)
         started = time.perf_counter()
-        async with self._cache(store).image_of(scope, store) as image:
+        async with cache.image_of(scope, store) as image:
             search.timings["image_ms"] = _since(started)
+            if self._embedder is None:
+                return await self._searched(search, image, None, store)
             self._catch_up(image, scope, store)
-            return await self._searched(search, image, store)
+            asked = _to_embed(search, image, self._embedder)
+        # Outside, for the user's other searches would wait for this one's embedder.
+        vector = None if asked is None else await self._embedded(asked, self._embedder, search)
+        async with cache.image_of(scope, store, renew=False) as image:
+            if vector is not None:
+                image.check_model(self._embedder.model_id, len(vector))
+            return await self._searched(search, image, vector, store)
 
     def saved(self, scope: Scope, store: Store) -> None:
         """Say that messages of a user were saved, so that they are embedded soon."""
         if self._embedder is not None:
-            self._indexer(store, self._embedder).notify(scope, store)
+            self._indexer(self._embedder).notify(scope, store)
 
     async def settled(self) -> None:
         """Wait until every message that was saved or searched has its vectors."""
-        store = await self._stores.get()
-        if store in self._indexers:
-            await self._indexers[store].settled()
+        indexer = self._indexers.get(asyncio.get_running_loop())
+        if indexer is not None:
+            await indexer.settled()
 
     async def close(self) -> None:
         """Stop embedding in the running event loop; what is left is done another time."""
-        store = await self._stores.get()
-        if store in self._indexers:
-            await self._indexers.pop(store).close()
+        indexer = self._indexers.pop(asyncio.get_running_loop(), None)
+        if indexer is not None:
+            await indexer.close()
 
     def _cache(self, store: Store) -> ImageCache:
         if store not in self._caches:
             self._caches[store] = ImageCache(self._budget)
         return self._caches[store]
 
-    def _indexer(self, store: Store, embedder: Embedding) -> Indexer:
-        if store not in self._indexers:
-            self._indexers[store] = Indexer(embedder)
-        return self._indexers[store]
+    def _indexer(self, embedder: Embedding) -> Indexer:
+        loop = asyncio.get_running_loop()
+        if loop not in self._indexers:
+            self._indexers[loop] = Indexer(embedder)
+        return self._indexers[loop]
 
     def _catch_up(self, image: Image, scope: Scope, store: Store) -> None:
-        if not image.has_vector.all():
+        # What has no words never gets a vector.
+        if (~image.has_vector & (image.postings.lengths > 0)).any():
             self.saved(scope, store)
 
-    async def _searched(self, search: _Search, image: Image, store: Store) -> Recall:
-        vector = await self._embedded(search, image)
+    async def _searched(
+        self, search: _Search, image: Image, vector: NDArray[np.float32] | None, store: Store
+    ) -> Recall:
         started = time.perf_counter()
         mask = _mask(image, search)
-        args = (image, search.question, vector, mask)
+        args = (image, search.question, vector, mask, len(search.exclude))
         is_large = len(image) > _QUICK_MESSAGES
         ranking = await asyncio.to_thread(rank, *args) if is_large else rank(*args)
         search.timings["rank_ms"] = _since(started)
         return await _collect(search, image, ranking, vector, store)
 
-    async def _embedded(self, search: _Search, image: Image) -> NDArray[np.float32] | None:
-        if self._embedder is None or not image.has_vector.any():
-            return None
-        image.check_model(self._embedder.model_id)
-        asked = search.question.spoken_by(search.question.names(image.speakers))
+    async def _embedded(self, asked: str, embedder: Embedding, search: _Search) -> NDArray[np.float32] | None:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self._embed_seconds):
-                return await self._embedder.query(asked)
+                return await embedder.query(asked)
         except TimeoutError:
             search.notes.append(f"the embedder took over {self._embed_seconds:g} s: searched by text alone")
         except EmbedderError as error:
@@ -161,6 +169,14 @@ class Recaller:
         finally:
             search.timings["embed_ms"] = _since(started)
         return None
+
+
+def _to_embed(search: _Search, image: Image, embedder: Embedding) -> str | None:
+    """Return the question as it is embedded, or None where there is nothing to compare it with."""
+    image.check_model(embedder.model_id, embedder.dimensions)
+    if not image.has_vector.any():
+        return None
+    return search.question.spoken_by(search.question.names(image.speakers))
 
 
 def _since(started: float) -> float:
@@ -171,6 +187,8 @@ def _mask(image: Image, search: _Search) -> NDArray[np.bool_] | None:
     """Return which rows are in the scope, or None where all are."""
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
+    if thread is None and image.homes == {(scope.app_id, scope.project_id)}:
+        return None  # as most users have it, and they may have many threads
     wanted = [
         number
         for place, number in image.places.items()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"
 
+_LONGEST_NAME = 60  # names are outside the budget of tokens
+
 
 class _Line(NamedTuple):
     message: Message
@@ -56,9 +58,9 @@ def _group(heading: str, lines: list[_Line]) -> list[str]:
 
 def _spoken(line: _Line) -> str:
     name = line.message.metadata.get("name")
-    who = f"{name} ({line.message.role})" if isinstance(name, str) and name else line.message.role
-    who = " ".join(who.split())
-    text = line.text.replace("\n", "\n    ")
+    known = " ".join(name[:_LONGEST_NAME].split()) if isinstance(name, str) else ""
+    who = f"{known} ({line.message.role})" if known else line.message.role
+    text = "\n    ".join(line.text.splitlines())  # at every kind of line break, not at \n alone
     return f"  {line.message.created_at:%H:%M} {who}: {text}"
 
 

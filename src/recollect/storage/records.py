@@ -109,10 +109,18 @@ class Waiting(NamedTuple):
     text: str
 
 
+class VectorModel(NamedTuple):
+    """What made a vector: an embedder's model, and how long its vectors are."""
+
+    model_id: str
+    dimensions: int
+
+
 class Unembedded(NamedTuple):
-    """Messages that wait for vectors, and the epoch that the user has."""
+    """Messages that wait for vectors, the epoch that the user has, and the model of the newest vector."""
 
     epoch: int
+    newest_model: VectorModel | None
     messages: list[Waiting]
 
 

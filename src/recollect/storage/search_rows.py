@@ -10,7 +10,15 @@ from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged
-from recollect.storage.records import MessageVectors, SearchChanges, SearchRow, Unembedded, VectorRow, Waiting
+from recollect.storage.records import (
+    MessageVectors,
+    SearchChanges,
+    SearchRow,
+    Unembedded,
+    VectorModel,
+    VectorRow,
+    Waiting,
+)
 from recollect.storage.rows import user_keys
 from recollect.storage.turns import numbers_drawn
 
@@ -39,7 +47,7 @@ class SearchRows(StoreCore):
     async def without_vectors(
         self, model_id: str, *, after: int = 0, limit: int = 64, any_model: bool = True, scope: Scope
     ) -> Unembedded:
-        """Return the user's epoch and the oldest messages that lack vectors.
+        """Return the oldest messages that lack vectors, the user's epoch, and the newest vector's model.
 
         A vector of another model counts as one, unless `any_model` is off.
         """
@@ -81,16 +89,17 @@ def _changes(params: Params, vectors_after: int) -> Transaction[SearchChanges]:
         ),
         last=True,
     )
+    # _make is quicker than a call with the columns, and there may be many rows.
     return SearchChanges(
-        epoch[0][0], [SearchRow(*row) for row in reversed(rows)], [VectorRow(*row) for row in vectors]
+        epoch[0][0], list(map(SearchRow._make, reversed(rows))), list(map(VectorRow._make, vectors))
     )
 
 
 def _unembedded(params: Params) -> Transaction[Unembedded]:
-    epoch, rows = yield Step(
-        (Statement("get_epoch", params), Statement("without_vectors", params)), last=True
-    )
-    return Unembedded(epoch[0][0], [Waiting(*row) for row in rows])
+    names = ("get_epoch", "newest_vector", "without_vectors")
+    epoch, newest, rows = yield Step([Statement(name, params) for name in names], last=True)
+    model = VectorModel(*newest[0]) if newest else None
+    return Unembedded(epoch[0][0], model, [Waiting(*row) for row in rows])
 
 
 def _put(params: Params, vectors: list[MessageVectors], epoch: int) -> Transaction[int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_int, json_text
+from recollect.checks import check_id, check_int
 from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFoundError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
@@ -136,13 +136,18 @@ def _write(
 ) -> Transaction[WorkingMemory]:
     """Write the next version, if it says something else, and drop the oldest."""
     text = encode(new, "patch")
-    if text == json_text(current.to_dict(), "patch"):
+    if _sorted(new) == _sorted(current.to_dict()):
         raise Unchanged(current)
     version = current.version + 1
     row = {**keys, **values, "version": version, "value": text}
     oldest = {**keys, "oldest": version - KEPT_VERSIONS}
     yield Step((Statement("add_working_memory", row), Statement("trim_working_memory", oldest)), last=True)
     return _decoded((version, text, values["run_id"], values["updated_at"]))
+
+
+def _sorted(fields: dict[str, object]) -> str:
+    # As JSON, because Python takes 1, 1.0 and True for the same.
+    return json.dumps(fields, sort_keys=True)
 
 
 def _decoded(row: Row) -> WorkingMemory:

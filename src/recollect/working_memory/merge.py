@@ -23,7 +23,7 @@ def applied(
 ) -> dict[str, object]:
     """Return the fields after a change; a change that says nothing leaves them as they were."""
     new = _merged(old if strategy == "merge" else {}, patch)
-    if is_blank(patch) or (strategy == "replace" and is_blank(new)):
+    if _says_nothing(patch) or (strategy == "replace" and is_blank(new)):
         return dict(old)
     if check is not None:
         # What is older than the template or schema is not looked at again, or nothing could be changed.
@@ -32,6 +32,12 @@ def applied(
         new = {name: checked.get(name) if name in altered else value for name, value in new.items()}
         new = {name: value for name, value in (new | checked).items() if value is not None}
     return new
+
+
+def _says_nothing(patch: Mapping[str, object]) -> bool:
+    """Whether a change is a form that nobody filled in; an empty list alone says that there is none."""
+    is_one_list = len(patch) == 1 and isinstance(next(iter(patch.values())), list)
+    return is_blank(patch) and not is_one_list
 
 
 def is_blank(value: object) -> bool:

@@ -12,8 +12,8 @@ from recollect.working_memory.shape import check_names
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BULLET = re.compile(r"\s*[-*+]\s+")
-_BOLD = re.compile(r"(\*\*|__)(?P<label>[^*_:]+)(?::\1|\1\s*:)")
-_PLAIN = re.compile(r"(?P<label>[^*_:]+):")
+_BOLD = re.compile(r"(\*\*|__)(?P<label>(?:(?!\1)[^*:])+)(?::\1|\1\s*:)")
+_PLAIN = re.compile(r"(?P<label>[^*:]+):")
 _LONGEST = 32 * 1024
 
 

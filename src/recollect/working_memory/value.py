@@ -69,6 +69,10 @@ class WorkingMemory(Mapping[str, object]):
                 pass
         raise AttributeError(f"working memory has no field {name!r}")
 
+    def get(self, name: str, default: object = None) -> object:
+        """Return a field that holds something, or the default."""
+        return self._values.get(name, default)
+
     def __contains__(self, name: object) -> bool:
         """Whether a field holds something."""
         return name in self._values

@@ -14,6 +14,10 @@ WHERE {this_user} AND term_hashes IS NOT NULL AND octet_length(term_hashes) > 0 
     )
 ORDER BY number LIMIT %(limit)s
 
+-- name: newest_vector
+-- Which model made the user's newest vector.
+SELECT model_id, dimensions FROM recollect.vectors WHERE {this_user} ORDER BY stamp DESC LIMIT 1
+
 -- name: present_numbers
 -- Which of some messages are still there; numbers is a JSON list.
 SELECT number FROM recollect.messages

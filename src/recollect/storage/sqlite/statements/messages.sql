@@ -68,8 +68,8 @@ FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
 ORDER BY number DESC LIMIT coalesce(:limit, -1)
 
 -- name: messages_by_number
--- numbers is a JSON list.
-SELECT {message_columns} FROM messages
+-- numbers is a JSON list. Without the hint SQLite would walk through all messages of the user.
+SELECT {message_columns} FROM messages NOT INDEXED
 WHERE {this_user} AND number IN (SELECT value FROM json_each(:numbers)) ORDER BY number
 
 -- name: messages_with_prefix

@@ -14,9 +14,14 @@ WHERE {this_user} AND term_hashes IS NOT NULL AND length(term_hashes) > 0 AND nu
     )
 ORDER BY number LIMIT :limit
 
+-- name: newest_vector
+-- Which model made the user's newest vector.
+SELECT model_id, dimensions FROM vectors WHERE {this_user} ORDER BY stamp DESC LIMIT 1
+
 -- name: present_numbers
--- Which of some messages are still there; numbers is a JSON list.
-SELECT number FROM messages
+-- Which of some messages are still there; numbers is a JSON list. Without the hint SQLite would walk
+-- through all messages of the user.
+SELECT number FROM messages NOT INDEXED
 WHERE {this_user} AND number IN (SELECT value FROM json_each(:numbers))
 
 -- name: put_vectors

@@ -1,0 +1,63 @@
+"""What the image and the ranking should give, worked out slowly and plainly."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.recall.rows import Said
+
+from recollect.recall.analyser import terms_of
+
+
+def counts(message: Said) -> Counter[str]:
+    """Count the terms of a message."""
+    return Counter(terms_of(" ".join(message.words)))
+
+
+def bm25(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+    """Return the BM25 score of every message, with the formula written out."""
+    bags = [counts(message) for message in said]
+    lengths = [bag.total() for bag in bags]
+    average = max(sum(lengths) / len(lengths), 1e-6) if lengths else 1.0
+    scores = [0.0] * len(said)
+    for term in terms:
+        having = sum(term in bag for bag in bags)
+        rarity = math.log(1 + (len(said) - having + 0.5) / (having + 0.5))
+        for place, bag in enumerate(bags):
+            if term in bag:
+                norm = 1.2 * (0.25 + 0.75 * lengths[place] / average)
+                scores[place] += rarity * bag[term] * 2.2 / (bag[term] + norm)
+    return scores
+
+
+def rarities(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+    """Return how rare each term is."""
+    bags = [counts(message) for message in said]
+    having = [sum(term in bag for bag in bags) for term in terms]
+    return [math.log(1 + (len(said) - n + 0.5) / (n + 0.5)) for n in having]
+
+
+def coverage(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+    """Return the share of a question's words that each message has, rare ones weighing more."""
+    weights = rarities(said, terms)
+    total = max(sum(weights), 1e-6)
+    return [
+        sum(weight for term, weight in zip(terms, weights, strict=True) if term in counts(message)) / total
+        for message in said
+    ]
+
+
+def cosine(message: Said, vector: Sequence[float]) -> float:
+    """Return the best product of a message's pieces with a vector, or NaN."""
+    products = [sum(a * b for a, b in zip(piece, vector, strict=True)) for piece in message.pieces]
+    return max(products, default=math.nan)
+
+
+def neighbours(said: Sequence[Said]) -> list[tuple[int, int]]:
+    """Return the places before and behind each message in its thread, or -1."""
+    found: list[tuple[int, int]] = []
+    for place, message in enumerate(said):
+        before = [n for n in range(place) if said[n].place == message.place]
+        behind = [n for n in range(place + 1, len(said)) if said[n].place == message.place]
+        found.append((before[-1] if before else -1, behind[0] if behind else -1))
+    return found

@@ -1,0 +1,74 @@
+"""Search rows and vectors for tests of the image, made by hand and by Hypothesis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from recollect.recall.analyser import analyse
+from recollect.storage.records import SearchChanges, SearchRow, VectorRow
+
+DIMENSIONS = 4
+WORDS = ("cello", "dog", "thunder", "train", "porto", "kitchen", "yellow", "rocket", "wind", "yesterday")
+NAMES = (None, "Ann", "Bob")
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message as a test thinks of it: its words, where it stands, and the vectors of its pieces."""
+
+    words: Sequence[str]
+    place: tuple[str, str, str] = ("app", "project", "thread")
+    speaker: str | None = None
+    asks: bool = False
+    time: int = 0
+    pieces: Sequence[Sequence[float]] = ()
+
+
+def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7) -> SearchChanges:
+    """Return messages as the store would, with numbers that have gaps."""
+    rows: list[SearchRow] = []
+    vectors: list[VectorRow] = []
+    for place, message in enumerate(said, first):
+        terms = analyse(" ".join(message.words))
+        number = 3 * place + 5
+        rows.append(
+            SearchRow(
+                number, *message.place, place, message.time, message.speaker, message.asks,
+                terms.hashes, terms.counts,
+            )
+        )  # fmt: skip
+        if message.pieces:
+            vectors.append(vector_row(stamp + place, number, message.pieces))
+    return SearchChanges(epoch, rows, vectors)
+
+
+def vector_row(stamp: int, number: int, pieces: Sequence[Sequence[float]], model: str = "m") -> VectorRow:
+    """Return the vectors of one message; piece n reaches from 100 n to 100 n + 120."""
+    spans = np.array([(100 * n, 100 * n + 120) for n in range(len(pieces))], dtype="<u4").tobytes()
+    matrix = np.array(pieces, dtype="<f2")
+    return VectorRow(stamp, number, model, matrix.shape[1], spans, matrix.tobytes())
+
+
+_numbers = st.sampled_from((-1.0, -0.5, 0.0, 0.25, 0.5, 1.0))
+_vectors = st.lists(_numbers, min_size=DIMENSIONS, max_size=DIMENSIONS)
+
+messages = st.builds(
+    Said,
+    words=st.lists(st.sampled_from(WORDS), max_size=6),
+    place=st.tuples(st.sampled_from("ab"), st.sampled_from("pq"), st.sampled_from("tuv")),
+    speaker=st.sampled_from(NAMES),
+    asks=st.booleans(),
+    time=st.integers(0, 2_000_000_000_000_000),
+    pieces=st.lists(_vectors, max_size=3),
+)
+"""Any message; those without pieces have no vector yet."""
+
+talks = st.lists(messages, max_size=25)
+"""Any memory of a user."""
+
+questions = st.lists(st.sampled_from((*WORDS, "xylophone", "Ann", "Bob's", "when", "the")), max_size=5).map(
+    " ".join
+)
+"""Questions with and without an answer."""
