@@ -36,11 +36,16 @@ from recollect.messages import (
 )
 from recollect.processors.base import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
 from recollect.processors.holdback import Span
+from recollect.processors.language_detector import LanguageDetector
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
+from recollect.processors.moderation import ModerationProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
+from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
+from recollect.processors.token_limiter import TokenLimiterProcessor
+from recollect.processors.tool_call_filter import ToolCallFilterProcessor
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
@@ -48,6 +53,7 @@ from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
 from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
+from recollect.tokens import count_tokens
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
 
@@ -63,6 +69,7 @@ __all__ = [
     "Hit",
     "InvalidArgumentError",
     "InvalidRoleError",
+    "LanguageDetector",
     "Memory",
     "MemoryEntry",
     "MemoryNotFoundError",
@@ -73,6 +80,7 @@ __all__ = [
     "ModelError",
     "ModelNotAskableError",
     "ModelUnavailableError",
+    "ModerationProcessor",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
     "Parallel",
@@ -100,10 +108,13 @@ __all__ = [
     "StorageUnavailableError",
     "Store",
     "StoreMisuseError",
+    "SystemPromptScrubber",
     "TextDelta",
     "TextPart",
     "Thread",
+    "TokenLimiterProcessor",
     "ToolCall",
+    "ToolCallFilterProcessor",
     "ToolResult",
     "Trace",
     "TraceEntry",
@@ -113,5 +124,6 @@ __all__ = [
     "WorkingMemory",
     "WorkingMemoryProcessor",
     "WrongOwnerError",
+    "count_tokens",
     "open_store",
 ]

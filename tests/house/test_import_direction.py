@@ -15,9 +15,9 @@ ROOT = "recollect"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("recollect.errors", "recollect.scope", "recollect.messages", "recollect.trace", "recollect.checks"),
-    ("recollect.recall.analyser", "recollect.working_memory"),
+    ("recollect.recall.analyser", "recollect.tokens", "recollect.working_memory"),
     ("recollect.storage",),
-    ("recollect.recall", "recollect.processors"),
+    ("recollect.recall", "recollect.guards", "recollect.processors"),
     ("recollect.memory", "recollect.users", "recollect.sync"),
     ("recollect.agent",),
     ("recollect.backends",),

@@ -287,3 +287,28 @@ def test_processor_is_taken_on_either_side_when_it_has_hooks_of_both() -> None:
     for guard in (SsnGuard(), EmailGuard(), Processor()):
         Agent("offline", input_processors=[guard])
         Agent("offline", output_processors=[guard])
+
+
+class Splitter(Processor):
+    """Makes two pieces of each text."""
+
+    id = "splitter"
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Cut text in the middle."""
+        del ctx
+        if not isinstance(part, TextDelta):
+            return [part]
+        middle = len(part.text) // 2
+        return [TextDelta(part.text[:middle]), TextDelta(part.text[middle:])]
+
+
+@both_modes
+async def test_text_is_whole_when_a_hook_makes_several_pieces_of_one(mode: Mode) -> None:
+    """All pieces go on, in order, and the trace counts them once."""
+    agent = Agent(model_of("Hello, world", mode=mode), output_processors=[Splitter()])
+    result = await answer(agent, mode, "hi")
+    assert result.text == "Hello, world"
+    entry = result.trace.find("splitter", "stream")
+    assert entry is not None
+    assert (entry.characters_in, entry.characters_out) == (12, 12)

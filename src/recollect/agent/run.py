@@ -97,6 +97,7 @@ class Run:
     async def _events(self) -> AsyncGenerator[Event]:
         try:
             view, self._kept = await run_input(self.plan.input_side, self.prompt, self.state)
+            self.state.view = view
             # An id that the caller chose may be that of a run that was committed before.
             stored = (
                 await find_stored_run(self.plan.output_side, self.state) if self.plan.may_be_stored else None
@@ -147,6 +148,8 @@ class Run:
         for part in released:
             yield part
         self.result.text = self._chain.text
+        # What a guard holds back to the end may show only then that the answer has to end before it.
+        self.result.finish_reason = self.state.stop_reason or self.result.finish_reason
 
     async def _answer(self, view: list[Message]) -> AsyncGenerator[StreamPart]:
         messages = list(view)
@@ -164,10 +167,11 @@ class Run:
             async with aclosing(self._use_tools(step, calls, shown)) as parts:
                 async for part in parts:
                     yield part
+            if self.state.stop_reason is not None:
+                break
             messages += shown.messages()
         else:
             self.state.stop_reason = "tool_limit"
-        self.result.finish_reason = self.state.stop_reason or self.result.finish_reason
 
     async def _speak(
         self, step: int, messages: list[Message], said: list[str | ToolCall]
@@ -220,6 +224,8 @@ class Run:
             checked = await run_tool_call(self.plan.output_side, call, self.state)
             for released in await self._chain.push(step, checked):
                 yield released
+        if self.state.stop_reason is not None:
+            return  # the last text before the call was too much for a guard, which has ended the answer there
         for result in await self._run_tools(calls):
             seen = await run_tool_result(self.plan.input_side, result, self.state)
             shown.add(step, [seen])

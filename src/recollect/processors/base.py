@@ -115,6 +115,7 @@ class RunState:
     trace: Trace
     instructions: str = ""
     ask: "Ask | None" = None
+    view: list[Message] = field(default_factory=list[Message])
     stop_reason: str | None = None
     commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -159,6 +160,11 @@ class RunContext:
     def instructions(self) -> str:
         """The agent's own instructions."""
         return self._run.instructions
+
+    @property
+    def view(self) -> list[Message]:
+        """The prompt as the model was shown it; empty before the input side has passed."""
+        return self._run.view
 
     @property
     def trace(self) -> Trace:

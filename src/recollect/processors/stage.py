@@ -111,6 +111,11 @@ class Stage:
     def _checked_answer(self, part: StreamPart, answer: object) -> list[StreamPart]:
         """Check what the hook made of a part, and note what it changed."""
         entry = self._known_entry()
+        texts = cast("list[StreamPart]", answer)
+        # Nearly always text becomes other text, or none for now.
+        if type(part) is TextDelta and answer.__class__ is list and _is_text(texts):
+            entry.characters_added += _length(texts) - len(part.text)
+            return texts
         try:
             parts = self._without_orphans(self._checked(answer, "process_output_stream"))
         except RecollectError as error:
@@ -142,5 +147,11 @@ class Stage:
         return kept
 
 
+def _is_text(parts: list[StreamPart]) -> bool:
+    return not parts or (len(parts) == 1 and type(parts[0]) is TextDelta)
+
+
 def _length(parts: Sequence[StreamPart]) -> int:
+    if len(parts) == 1 and type(parts[0]) is TextDelta:
+        return len(parts[0].text)
     return sum(len(part.text) for part in parts if isinstance(part, TextDelta))

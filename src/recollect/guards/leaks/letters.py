@@ -1,0 +1,105 @@
+"""Text as bare letters and digits, so that case, accents, punctuation and spacing make no difference.
+
+Each letter is known with its place in the text. A character of a script that writes without blanks says as
+much as several letters, and counts as three. After a long gap a break is put in: nothing matches across it.
+"""
+
+import unicodedata
+from functools import lru_cache
+from itertools import islice
+from operator import sub
+from string import ascii_letters, digits, punctuation, whitespace
+
+BREAK = "\0"
+"""Stands for a long gap; it is part of no text that is looked for."""
+
+LONGEST_GAP = 8
+"""How many other characters may stand between two letters of one match."""
+
+_WIDE = 0x2E80
+_REPEATED = 3
+_OTHERS = punctuation + whitespace + "".join(map(chr, range(32))) + "\x7f"
+_LOWER = {ord(letter): letter.lower() for letter in ascii_letters + digits}
+_LETTERS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS))}
+_GAPS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS), " ")}
+_LONG_GAP = " " * (LONGEST_GAP + 1)
+
+
+def letters_of(text: str) -> str:
+    """Return the letters of a text alone."""
+    return text.translate(_LETTERS) if text.isascii() else "".join(map(_folded, text))
+
+
+def plain_letters(text: str) -> str:
+    """Return the letters of a text that is plain, or nothing: ASCII without a long gap."""
+    if not text.isascii() or _LONG_GAP in text.translate(_GAPS):
+        return ""
+    return text.translate(_LETTERS)
+
+
+def letters_and_places(text: str, start: int) -> tuple[str, list[int]]:
+    """Return the letters of a text and where each of them stands, counted from a start."""
+    if text.isascii():
+        places = [place for place, mark in enumerate(text, start) if mark.isalnum()]
+        return text.translate(_LETTERS), places
+    folded = [_folded(mark) for mark in text]
+    return "".join(folded), [place for place, part in enumerate(folded, start) for _ in part]
+
+
+class LetterReader:
+    """Reads a stream of text as letters and their places, counted from its beginning."""
+
+    def __init__(self, breaks: int) -> None:
+        """Take how many breaks stand for one long gap."""
+        self._breaks = breaks
+        self._end = 0
+        self._last = -1  # the place of the last letter
+        self.is_broken = False
+        """Whether nothing but a long gap was read since the last letter."""
+
+    def skip(self, end: int, last: int | None) -> None:
+        """Go on behind text that was read elsewhere, with its end and the place of its last letter if any."""
+        self._end = end
+        self._last = self._last if last is None else last
+
+    def read(self, text: str) -> tuple[str, list[int]]:
+        """Take a chunk; return its letters, with breaks, and where each of them stands.
+
+        A break stands where the last character of a long gap is, and comes as soon as that has.
+        """
+        letters, places = letters_and_places(text, self._end)
+        self._end += len(text)
+        if places and self._is_gapless(places):
+            self._last = places[-1]
+            self.is_broken = False
+            return letters, places
+        out: list[str] = []
+        where: list[int] = []
+        for letter, place in zip(letters, places, strict=True):
+            if place - self._last > LONGEST_GAP:
+                self._break_before(place, out, where)
+            out.append(letter)
+            where.append(place)
+            self._last = place
+            self.is_broken = False
+        self._break_before(self._end, out, where)
+        return "".join(out), where
+
+    def _is_gapless(self, places: list[int]) -> bool:
+        widest = max(map(sub, islice(places, 1, None), places), default=0)
+        first = 0 if self.is_broken else places[0] - self._last
+        return max(widest, first, self._end - places[-1]) <= LONGEST_GAP + 1
+
+    def _break_before(self, place: int, out: list[str], where: list[int]) -> None:
+        end = self._last + 1 + LONGEST_GAP
+        if not self.is_broken and place > end:
+            out += BREAK * self._breaks
+            where += [end] * self._breaks
+            self.is_broken = True
+
+
+@lru_cache(maxsize=8192)
+def _folded(mark: str) -> str:
+    """Return the letters of one character: none for a mark or a blank, several for a ligature."""
+    letters = "".join(part for part in unicodedata.normalize("NFKD", mark).casefold() if part.isalnum())
+    return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _WIDE else letters

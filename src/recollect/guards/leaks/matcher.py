@@ -1,0 +1,312 @@
+"""Finding leaks in a stream of text, whatever its chunks, with a bounded part of it held back.
+
+The text is read as letters. A letter is covered where four runs of eight letters in a row are all in the
+index, that is by eleven letters of the protected text. A leak may begin where a stretch is covered; each
+covered letter counts for it and each other one against it. At `ENOUGH` it is one, and goes on until too many
+letters in a row are not covered. All decisions are made letter by letter with the same look ahead, so that
+chunks make no difference.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple, cast
+
+from recollect.guards.leaks.index import GRAM, LeakIndex
+from recollect.guards.leaks.letters import (
+    BREAK,
+    LONGEST_GAP,
+    LetterReader,
+    letters_and_places,
+    plain_letters,
+)
+
+ENOUGH = 36
+"""How many letters of the protected text make a leak; two others among them weigh as much as one of them."""
+
+_RUN = 4  # so many runs of letters in a row cover what they hold
+_AHEAD = _RUN + GRAM - 2  # how many letters behind one must be known to say whether it is covered
+_LONGEST_PAUSE = 24  # letters that are not covered, within a leak
+_LONGEST_WORD = 32
+_BATCH = 24  # so many characters are looked at together: most chunks are much shorter
+_ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
+
+
+class Leak(NamedTuple):
+    """A stretch of text that was told: where it stands, and how much of it is the protected text."""
+
+    start: int
+    end: int
+    score: float
+
+
+class LeakMatcher:
+    """Replaces leaks in a stream; `leaks` has those that have ended, `is_inside` says that one goes on."""
+
+    def __init__(self, index: LeakIndex, *, limit: int, replacement: str) -> None:
+        """Take what to look for, how many characters may be held back, and what to write instead."""
+        self._index = index
+        self._limit = limit - LONGEST_GAP - 1 - _BATCH
+        self._replacement = replacement
+        self.leaks: list[Leak] = []
+        self._restart()
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a leak has begun and not ended."""
+        return self._is_leak
+
+    @property
+    def held_back(self) -> int:
+        """How many characters are held back."""
+        return len(self._text) + len(self._waiting)
+
+    def leak_so_far(self) -> Leak:
+        """Return the leak that goes on, as far as it is known."""
+        return Leak(self._begin, self._last + 1, self._share(self._counts[1]))
+
+    def feed(self, text: str) -> str:
+        """Take a chunk and return what can be let out."""
+        self._waiting += text
+        return "" if len(self._waiting) < _BATCH else self._read()
+
+    def _read(self) -> str:
+        """Look at what has come in."""
+        text, self._waiting = self._waiting, ""
+        if self._places is None:
+            whole = self._text + text
+            letters = "" if self._reader.is_broken else plain_letters(whole)
+            if letters and self._find_seed(letters, self._next, len(letters) - _AHEAD) < 0:
+                return self._pass(whole, len(letters))
+            self._letters, self._places = letters_and_places(self._text, self._offset)
+        self._text += text
+        letters, places = self._reader.read(text)
+        self._letters += letters
+        self._places += places
+        out: list[str] = []
+        self._advance(out, len(self._letters) - _AHEAD)
+        self._release(out)
+        return "".join(out)
+
+    def finish(self) -> str:
+        """Return what is left once no more text comes, and begin anew."""
+        out = [self._read()] if self._waiting else []
+        if self._places is not None:
+            self._advance(out, len(self._letters))
+            if self._is_leak:
+                self._end_leak()
+        out.append(self._text[self._done - self._offset :])
+        self._restart()
+        return "".join(out)
+
+    def _restart(self) -> None:
+        self._reader = LetterReader(_AHEAD + ENOUGH * 2)  # so that a long gap ends whatever has begun
+        self._waiting = ""  # what was not looked at
+        self._text = ""  # what is held back
+        self._offset = 0  # where it begins in the whole
+        self._done = 0  # where in the whole the text begins that is neither let out nor dropped
+        self._letters = ""
+        self._places: list[int] | None = None  # not known for as long as nothing may be a leak
+        self._next = 0  # the letter to decide on next
+        self._start = -1  # the letter with which a leak may begin, or the last that belongs to one
+        self._is_leak = False
+        self._run = 0
+        self._covered_to = -1
+        self._score = 0
+        self._begin = 0
+        self._last = 0
+        self._counts = [0, 0]
+
+    def _pass(self, whole: str, count: int) -> str:
+        """Let out plain text in which no leak begins, but for the last letters, which may begin one."""
+        pending = min(_AHEAD, count - self._next)
+        place = len(whole)
+        last = -1
+        while pending:
+            place -= 1
+            if whole[place].isalnum():
+                pending -= 1
+                last = place if last < 0 else last
+        start = _word_start(whole, place)
+        self._reader.skip(self._offset + len(whole), self._offset + last if last >= 0 else None)
+        self._text = whole[start:]
+        self._offset += start
+        self._done = self._offset
+        self._next = place - start
+        return whole[:start]
+
+    def _advance(self, out: list[str], end: int) -> None:
+        """Decide on letters up to an end."""
+        while self._next < end:
+            if self._is_leak:
+                self._go_on(end)
+            elif self._start >= 0:
+                self._consider(out, end)
+            else:
+                seed = self._find_seed(self._letters, self._next, end)
+                self._next = end if seed < 0 else seed
+                if seed >= 0:
+                    self._suspect(seed)
+
+    def _find_seed(self, letters: str, first: int, end: int) -> int:
+        """Find the first letter from which on a stretch is covered; every fourth run shows if one may be."""
+        core = self._index.core
+        for place in range(first + _RUN - 1, end + _RUN - 1, _RUN):
+            if letters[place : place + GRAM] not in core:
+                continue
+            begin = place
+            while begin > max(first, place - _RUN + 1) and letters[begin - 1 : begin - 1 + GRAM] in core:
+                begin -= 1
+            runs = (letters[start : start + GRAM] for start in range(begin, begin + _RUN))
+            if begin < end and all(run in core for run in runs):
+                return begin
+        return -1
+
+    def _suspect(self, seed: int) -> None:
+        """Begin to weigh what may become a leak; it begins with a word."""
+        self._start, self._score, self._counts = seed, 0, [0, 0]
+        self._run = _RUN - 1
+        self._covered_to = -1
+        place = self._place(seed)
+        self._begin = max(_word_start(self._text, place - self._offset) + self._offset, self._done)
+        if self._begin < place:
+            odd = next((n for n in range(1, _ODD_LETTERS + 1) if self._place(seed + n) - place > n), 0)
+            self._begin = self._place(seed + odd) if odd else self._begin
+
+    def _consider(self, out: list[str], end: int) -> None:
+        """Weigh the letters of what may become a leak, until it is one or is none."""
+        letters, core, endings = self._letters, self._index.core, self._index.endings
+        run, covered_to, score = self._run, self._covered_to, self._score
+        too_long = bisect_right(cast("list[int]", self._places), self._begin + self._limit)
+        too_long = too_long - _AHEAD if too_long < len(letters) else end
+        first, is_leak, is_none = self._next, False, False
+        for place in range(first, end):
+            run = run + 1 if letters[place + _RUN - 1 : place + _AHEAD + 1] in core else 0
+            if run >= _RUN:
+                covered_to = place + _AHEAD
+            is_long = place >= too_long
+            if place <= covered_to:
+                score += 2
+                is_leak = score >= ENOUGH * 2 or (is_long and score >= ENOUGH)
+                if not is_leak and letters[place + 1 - GRAM : place + 1] in endings:
+                    is_leak = self._ends_sentence(place)
+                is_none = is_long
+            else:
+                score -= 1
+                is_leak = is_long and score >= ENOUGH
+                is_none = is_long or score <= 0
+            if is_leak or is_none:
+                end = place + 1
+                break
+        # Two for each covered letter, less one for each other.
+        covered = (score - self._score + end - first) // 3
+        self._counts = [self._counts[0] + covered, self._counts[1] + end - first - covered]
+        self._run, self._covered_to, self._score, self._next = run, covered_to, score, end
+        if is_leak or is_none:
+            self._resolve(out, end - 1, is_leak=is_leak)
+
+    def _resolve(self, out: list[str], place: int, *, is_leak: bool) -> None:
+        """Begin a leak that ends with a letter so far, or let it be."""
+        self._is_leak = is_leak
+        if not is_leak:
+            self._start = -1
+            return
+        out += (self._text[self._done - self._offset : self._begin - self._offset], self._replacement)
+        self._start, self._last = place, self._place(place)
+
+    def _place(self, letter: int) -> int:
+        places = cast("list[int]", self._places)
+        return places[min(letter, len(places) - 1)]
+
+    def _ends_sentence(self, place: int) -> bool:
+        """Whether a short sentence of the protected text ends here as a whole."""
+        endings = self._index.endings.get(self._letters[place + 1 - GRAM : place + 1], ())
+        return any(
+            place + 1 - len(sentence) >= self._start
+            and self._letters[place + 1 - len(sentence) : place + 1] == sentence
+            for sentence in endings
+        )
+
+    def _go_on(self, end: int) -> None:
+        """Take the letters that belong to a leak, until too many in a row do not."""
+        letters, every = self._letters, self._index.every
+        run, covered_to, start, covered = self._run, self._covered_to, self._start, self._counts[0]
+        first, has_ended = self._next, False
+        for place in range(first, end):
+            run = run + 1 if letters[place + _RUN - 1 : place + _AHEAD + 1] in every else 0
+            if run >= _RUN:
+                covered_to = place + _AHEAD
+            if place <= covered_to:
+                start = place
+                covered += 1
+                continue
+            is_long = self._place(place + _AHEAD) - self._place(start) > self._limit
+            if is_long or place - start > _LONGEST_PAUSE:
+                has_ended, end = True, place + 1
+                break
+        self._counts = [covered, self._counts[1] + end - first - (covered - self._counts[0])]
+        self._run, self._covered_to, self._next = run, covered_to, end
+        if start != self._start:
+            self._start, self._last = start, self._place(start)
+        if has_ended:
+            self._end_leak()
+
+    def _end_leak(self) -> None:
+        """Let the text behind a leak out again, from the end of the word on."""
+        end = self._last + 1
+        while end <= self._place(self._next - 1) and self._text[end - self._offset].isalnum():
+            end += 1
+        pause = self._next - 1 - self._start
+        self.leaks.append(Leak(self._begin, end, self._share(self._counts[1] - pause)))
+        self._is_leak, self._start, self._done = False, -1, end
+
+    def _share(self, others: int) -> float:
+        covered = self._counts[0]
+        return round(covered / (covered + others), 3)
+
+    def _release(self, out: list[str]) -> None:
+        """Let out the text in which no leak can begin, and forget the letters that were decided on."""
+        places = cast("list[int]", self._places)
+        if self._is_leak:
+            keep, self._done = self._start, self._last + 1
+        else:
+            keep = self._start if self._start >= 0 else max(self._next, self._letters.rfind(BREAK) + 1)
+            end = self._hold_from(keep)
+            out.append(self._text[self._done - self._offset : end - self._offset])
+            self._done = end
+            while keep and places[keep - 1] >= end:
+                keep -= 1
+        self._text = self._text[self._done - self._offset :]
+        self._offset = self._done
+        self._letters, self._places = self._letters[keep:], places[keep:]
+        self._next = max(self._next - keep, 0)  # letters before a long gap need no decision
+        self._covered_to -= keep
+        if self._start >= 0:
+            self._start -= keep
+        elif self._letters == plain_letters(self._text):
+            self._places = None
+
+    def _hold_from(self, letter: int) -> int:
+        """Return the place from which on text is held back: the beginning of the word of a letter."""
+        places = cast("list[int]", self._places)
+        if self._start >= 0:
+            return max(self._begin, self._done)
+        if letter >= len(places):
+            return self._offset + len(self._text)
+        return max(_word_start(self._text, places[letter] - self._offset) + self._offset, self._done)
+
+
+def _word_start(text: str, place: int) -> int:
+    """Return where the word begins that stands at a place, or the place itself in what is no word."""
+    start = place
+    while start and text[start - 1].isalnum():
+        start -= 1
+        if place - start > _LONGEST_WORD:
+            return place
+    return start
+
+
+def find_leaks(text: str, index: LeakIndex, *, limit: int = 160) -> list[Leak]:
+    """Return the leaks in a whole text."""
+    matcher = LeakMatcher(index, limit=limit, replacement="")
+    matcher.feed(text)
+    matcher.finish()
+    return matcher.leaks

@@ -1,0 +1,1 @@
+"""Moderation: what people should not have to read."""
