@@ -22,6 +22,7 @@ from recollect.errors import (
     StorageUnavailableError,
     StoreMisuseError,
 )
+from recollect.guards.pii.presidio import PresidioEngine
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -37,6 +38,7 @@ from recollect.processors.holdback import Span
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
+from recollect.processors.pii import PIIDetector
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
 from recollect.recall.results import Hit, Miss, Recall, Why
@@ -70,9 +72,11 @@ __all__ = [
     "ModelUnavailableError",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
+    "PIIDetector",
     "Parallel",
     "Part",
     "Placed",
+    "PresidioEngine",
     "Processor",
     "ProcessorProvider",
     "ReasoningPart",

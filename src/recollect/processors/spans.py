@@ -56,6 +56,13 @@ class SpanGuard(Processor):
         """
         return 0
 
+    def settle(self, text: str, start: int, ctx: RunContext) -> None:
+        """Take note of text that is about to be let out or handed on, each stretch of it once; may abort.
+
+        The stretch begins at `start`; what stands before it was let out earlier. `find` is asked again and
+        again on a stream, also about matches that are not finished, so what is found is reported here.
+        """
+
     @property
     def holds_whole_text(self) -> bool:
         """Whether text must wait for the end of its message, since a match may begin anywhere."""
@@ -104,6 +111,7 @@ class SpanGuard(Processor):
                     self.open_from,
                     limit=self.holdback_limit,
                     replacement=self.replacement_of_open,
+                    settle=lambda text, start: self.settle(text, start, ctx),
                 )
             )
         return cast("HoldBack | WholeText", ctx.state["holdback"])
@@ -155,7 +163,11 @@ class SpanGuard(Processor):
         return result
 
     def _clean(self, text: str, ctx: RunContext) -> str:
-        return apply_spans(text, ordered(self.checked_find(text, ctx), text)) if text else text
+        if not text:
+            return text
+        spans = ordered(self.checked_find(text, ctx), text)
+        self.settle(text, 0, ctx)
+        return apply_spans(text, spans)
 
 
 def _are_spans(found: object, text: str) -> bool:
