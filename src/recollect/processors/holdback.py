@@ -93,12 +93,12 @@ class HoldBack:
         *,
         limit: int,
         replacement: Callable[[str], str] = lambda _: REDACTED,
-        settle: Callable[[str, int], object] = lambda _, __: None,
+        settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
     ) -> None:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
         `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
-        each stretch of text before it is let out: the text, and where in it the stretch begins.
+        each stretch of text before it is let out: the text around it, and where in that it begins and ends.
         """
         self._find = find
         self._open_from = open_from
@@ -121,7 +121,7 @@ class HoldBack:
             return out
         # The open match is longer than may be held back: it goes, and so does the rest of it.
         whole, self._swallowed_from = self._context + self._held, len(self._context)
-        self._settle(whole, self._swallowed_from)
+        self._settle(whole, self._swallowed_from, len(whole))
         replacement = self._given_up(whole)
         self._swallowed, self._held = whole, ""
         return out + replacement
@@ -148,12 +148,16 @@ class HoldBack:
         return begun[0] if begun else self._replacement(whole)
 
     def _release(self, boundary: int, spans: list[Span]) -> str:
-        """Let out what is before the boundary; `spans` are those of all that is held back."""
+        """Let out what is before the boundary; `spans` are those of all that is held back.
+
+        They are not looked for again in what is let out: cut off there, it could look like something else.
+        """
         if not boundary:
             return ""
+        before = len(self._context)
+        self._settle(self._context + self._held, before, before + boundary)
         text, self._held = self._held[:boundary], self._held[boundary:]
-        self._settle(self._context + text, len(self._context))
-        out = apply_spans(text, self._spans(text) if self._held else spans)
+        out = apply_spans(text, [span for span in spans if span.end <= boundary])
         self._context = (self._context + text)[-_CONTEXT:]
         return out
 

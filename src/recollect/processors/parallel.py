@@ -60,10 +60,10 @@ class Parallel(SpanGuard):
         """Return the earliest place where one of the guards may still find something."""
         return min((guard.open_from(text) for guard in self._finders), default=len(text))
 
-    def settle(self, text: str, start: int, ctx: RunContext) -> None:
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Let every guard take note of what is let out, under its own name."""
         for guard in self._finders:
-            guard.settle(text, start, ctx.member(id_of(guard)))
+            guard.settle(text, start, end, ctx.member(id_of(guard)))
 
     @property
     def holds_whole_text(self) -> bool:

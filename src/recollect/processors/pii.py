@@ -96,9 +96,9 @@ class PIIDetector(SpanGuard):
             return [Span(0, len(text), "")] if found else []
         return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
 
-    def settle(self, text: str, start: int, ctx: RunContext) -> None:
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Report what was found in a stretch of text, and stop the run if that is the strategy."""
-        found = [item for item in self._findings(text) if item.end > start]
+        found = [item for item in self._findings(text) if start < item.end <= end]
         if not found:
             return
         detections = [Detection(item.type, item.start - start, item.end - start, item.score) for item in found]

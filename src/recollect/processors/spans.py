@@ -56,10 +56,10 @@ class SpanGuard(Processor):
         """
         return 0
 
-    def settle(self, text: str, start: int, ctx: RunContext) -> None:
-        """Take note of text that is about to be let out or handed on, each stretch of it once; may abort.
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Take note of a stretch of text that is about to be let out or handed on, each of them once; may abort.
 
-        The stretch begins at `start`; what stands before it was let out earlier. `find` is asked again and
+        What stands before `start` was let out earlier, what stands behind `end` is not let out yet. `find` is asked again and
         again on a stream, also about matches that are not finished, so what is found is reported here.
         """
 
@@ -111,7 +111,7 @@ class SpanGuard(Processor):
                     self.open_from,
                     limit=self.holdback_limit,
                     replacement=self.replacement_of_open,
-                    settle=lambda text, start: self.settle(text, start, ctx),
+                    settle=lambda text, start, end: self.settle(text, start, end, ctx),
                 )
             )
         return cast("HoldBack | WholeText", ctx.state["holdback"])
@@ -166,7 +166,7 @@ class SpanGuard(Processor):
         if not text:
             return text
         spans = ordered(self.checked_find(text, ctx), text)
-        self.settle(text, 0, ctx)
+        self.settle(text, 0, len(text), ctx)
         return apply_spans(text, spans)
 
 

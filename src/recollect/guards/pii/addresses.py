@@ -10,7 +10,7 @@ _LOCAL = re.compile(rf"[{_LETTERS}0-9._%&'+\u2019-]+")
 _DOMAIN = re.compile(rf"(?:[{_LETTERS}0-9](?:[{_LETTERS}0-9-]{{0,61}}[{_LETTERS}0-9])?\.){{1,9}}(?:xn--[a-z0-9-]{{2,24}}|[{_LETTERS}]{{2,24}})(?![{_LETTERS}0-9])")
 _NUMERIC = re.compile(r"\[\d{1,3}(?:\.\d{1,3}){3}\]")
 _DOMAIN_OPEN = re.compile(rf"[{_LETTERS}0-9.\[-]*\]?")
-_LONGEST = 190  # of a domain: with the rest it stays below what a stream may hold back
+_LONGEST = 120  # of a domain: with the rest it stays below what a stream may hold back
 _LEADING = ".%&'-\u2019"  # at the start of an address more likely to belong to the text around it
 _NOT_PEOPLE = ("git", "hg", "svn")
 

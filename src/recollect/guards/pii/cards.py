@@ -22,25 +22,34 @@ _BRANDS = (
     (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
 )
 _EAN = 13
+_MOST_GROUPS = 7
+_LEAST_GROUP = 3
 
 
-def find_cards(text: str, run: re.Match[str]) -> Iterator[Finding]:
+def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
-    if run.end() - run.start() < _SHORTEST:
+    if end - start < _SHORTEST:
         return
-    groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, run.start(), run.end())]
-    for place, (start, end) in enumerate(groups):
-        number, mark = text[start:end], ""
+    groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
+    for place in range(len(groups)):
+        yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
+
+
+def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
+    """Yield the card numbers that begin with the first of some groups."""
+    start, place = groups[0]
+    number, mark = text[start:place], ""
+    if _is_card(number):
+        yield Finding("card", start, place)
+    for begin, end in groups[1:]:
+        between = text[place:begin]
+        if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark) or len(number) < _LEAST_GROUP:
+            return
+        number, mark, last, place = number + text[begin:end], between, end - begin, end
         if _is_card(number):
             yield Finding("card", start, end)
-        for (_, before), (begin, end_of_next) in zip(groups[place:], groups[place + 1 :], strict=False):
-            between = text[before:begin]
-            number += text[begin:end_of_next]
-            if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark) or len(number) > _LONGEST:
-                break
-            mark = between
-            if len(number) >= _SHORTEST and _looks_written(start, groups[place:], end_of_next) and _is_card(number):
-                yield Finding("card", start, end_of_next)
+        if last < _LEAST_GROUP or len(number) > _LONGEST:
+            return  # only the last group may be short
 
 
 def is_luhn(digits: str) -> bool:
@@ -48,12 +57,6 @@ def is_luhn(digits: str) -> bool:
     odd = sum(map(int, digits[-1::-2]))
     even = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (odd + even) % 10 == 0
-
-
-def _looks_written(start: int, groups: list[tuple[int, int]], end: int) -> bool:
-    """Whether digits are grouped as people group a card's: at least three, but for the last."""
-    sizes = [last - first for first, last in groups if start <= first and last < end]
-    return min(sizes) > 2  # noqa: PLR2004 - the rule itself
 
 
 def _is_card(number: str) -> bool:

@@ -33,10 +33,12 @@ _LONGEST_NUMBER = 40
 _LEAST_DIGITS = 7
 _RUN_BACKWARDS = re.compile(r"[ .\-/()+\u00a0\u202f\u20110-9]*")
 _EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z")
-_TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d\d ?){0,3}[A-Z]?\Z")
+_TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
+_LETTER = re.compile(r"[A-Za-z_]")
+_GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
 _BLANKS = re.compile(r"\S*")
 
-RunRule = Callable[[str, re.Match[str]], Iterator[Finding]]
+RunRule = Callable[[str, int, int], Iterator[Finding]]
 TextRule = Callable[[str], Iterator[Finding]]
 
 
@@ -86,7 +88,14 @@ class PIIFinder:
         return settled(item for item in found if item.score >= self._threshold) if found else found
 
     def open_from(self, text: str) -> int:
-        """Return where something at the end of a text may begin that later text can complete or change."""
+        """Return where something at the end of a text may begin that later text can complete or change.
+
+        It is the beginning of a word, unless that is very long: a word in halves could look like another one.
+        """
+        place = self._open(text)
+        return place if place == len(text) else _begin_of_word(text[:place])
+
+    def _open(self, text: str) -> int:
         size = len(text)
         word = _begin_of_word(text)
         place = min(word, open_private_key(text))
@@ -117,10 +126,10 @@ class PIIFinder:
 
     def _in_runs(self, text: str) -> Iterable[Finding]:
         for run in _RUN.finditer(text):
-            size = run.end() - run.start()
-            if size >= _LEAST_DIGITS and not _is_part_of_word(text, run):
-                for short, long in self._run_rules:
-                    yield from (short if size <= _LONGEST_RUN else long)(text, run)
+            if run.end() - run.start() >= _LEAST_DIGITS:
+                start, end = _without_halves(text, *run.span())
+                for short, long in self._run_rules if end - start >= _LEAST_DIGITS else ():
+                    yield from (short if end - start <= _LONGEST_RUN else long)(text, start, end)
 
 
 def find_all_secrets(text: str) -> Iterator[Finding]:
@@ -130,14 +139,19 @@ def find_all_secrets(text: str) -> Iterator[Finding]:
     yield from find_secrets(text)
 
 
-def _nothing(_: str, __: re.Match[str]) -> Iterator[Finding]:
+def _nothing(_: str, __: int, ___: int) -> Iterator[Finding]:
     yield from ()
 
 
-def _is_part_of_word(text: str, run: re.Match[str]) -> bool:
-    """Whether letters, as in a hash or a file's name, or an underscore stand right before or behind."""
-    before, behind = text[run.start() - 1 : run.start()], text[run.end() : run.end() + 1]
-    return before.isascii() and (before.isalpha() or before == "_") or behind == "_"
+def _without_halves(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut off the first and the last word of a run where letters or other marks make them something else."""
+    if start and _LETTER.match(text, start - 1):
+        blank = text.find(" ", start, end)
+        start = blank + 1 if blank >= 0 else end
+    if _GOES_ON.match(text, end):
+        blank = text.rfind(" ", start, end)
+        end = blank if blank >= 0 else start
+    return start, end
 
 
 def _begin_of_word(text: str) -> int:

@@ -4,7 +4,6 @@ Every rule decides by the match itself, by at most `REACH` characters before it 
 that is cut anywhere and looked at piece by piece gives the same findings as the whole text.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,23 +33,22 @@ RANK: Sequence[str] = (
     "dob",
     "phone",
 )
-"""Where findings overlap, the kind that stands first here stays; a kind that is not here stands before all."""
+"""Where findings overlap, the kind that stands first here is theirs; a kind that is not here stands before all."""
 
 _PLACE = {name: place for place, name in enumerate(RANK)}
 
 
 def settled(findings: Iterable[Finding]) -> list[Finding]:
-    """Drop what overlaps with a finding of a better rank, and put the rest in the order of the text."""
+    """Make one finding of those that overlap, of the best kind among them, in the order of the text."""
     kept: list[Finding] = []
-    ordered = sorted(findings, key=lambda item: (_PLACE.get(item.type, -1), -item.score, item.start))
-    taken: list[tuple[int, int]] = []
-    for finding in ordered:
-        if not _is_taken(finding, taken):
+    for finding in sorted(findings, key=lambda item: (item.start, -item.end)):
+        if kept and finding.start < kept[-1].end:
+            kept[-1] = _united(kept[-1], finding)
+        else:
             kept.append(finding)
-            insort(taken, (finding.start, finding.end))
-    return sorted(kept, key=lambda item: (item.start, item.end))
+    return kept
 
 
-def _is_taken(finding: Finding, taken: list[tuple[int, int]]) -> bool:
-    place = bisect_left(taken, (finding.end, -1))
-    return place > 0 and taken[place - 1][1] > finding.start
+def _united(left: Finding, right: Finding) -> Finding:
+    best = min(left, right, key=lambda item: (_PLACE.get(item.type, -1), -item.score))
+    return Finding(best.type, left.start, max(left.end, right.end), best.score)

@@ -85,10 +85,10 @@ class NationalIds:
             for found in self._form.finditer(text):
                 yield from self._lettered[int(str(found.lastgroup)[1:])].judged(text, found)
 
-    def find_in_run(self, text: str, run: re.Match[str]) -> Iterator[Finding]:
+    def find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
         """Find numbers of digits in a run of them."""
-        for number, form in self._digits.get(len(_MARKS.sub("", run[0])), ()):
-            for found in form.finditer(text, *run.span()):
+        for number, form in self._digits.get(len(_MARKS.sub("", text[start:end])), ()):
+            for found in form.finditer(text, start, end):
                 yield from number.judged(text, found)
 
 

@@ -57,9 +57,9 @@ class _Piece(NamedTuple):
     alone: bool
 
 
-def find_phones(text: str, run: re.Match[str]) -> Iterator[Finding]:
+def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find telephone numbers in a run of digits and of the marks between them."""
-    for start, end in _without_dates(text, *run.span()):
+    for start, end in _without_dates(text, start, end):
         place = start
         for strong in _strong(text, start, end):
             yield from _loose(text, place, strong.start)
@@ -68,9 +68,9 @@ def find_phones(text: str, run: re.Match[str]) -> Iterator[Finding]:
         yield from _loose(text, place, end)
 
 
-def find_written_phones(text: str, run: re.Match[str]) -> Iterator[Finding]:
+def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find only numbers whose form alone says what they are: for runs too long to judge as a whole."""
-    yield from _strong(text, *run.span())
+    yield from _strong(text, start, end)
 
 
 def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -166,8 +166,8 @@ def _score_of_one(piece: _Piece) -> float:
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
     """Whether nothing but a bracket or a table's line stands beside it, as in a list of contacts."""
-    before, behind = text[:start][-2:].rstrip(" "), text[end : end + 2].lstrip(" ")
-    return before[-1:] in ("", "\n", "|", "(", "\t") and behind[:1] in ("", "\n", "|", ")", "\t")
+    before, behind = text[max(0, start - 2) : start].rstrip(" ")[-1:], text[end : end + 1]
+    return before in ("", "\n", "|", "(", "\t") and (behind in ("", "\n", "|", ")", "\t") or (before, behind) == ("|", " "))
 
 
 def _is_grouped(groups: tuple[str, ...]) -> bool:

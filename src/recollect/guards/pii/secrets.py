@@ -37,12 +37,12 @@ _LABEL_WORDS = ("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "ko
 _MORE_LABEL_WORDS = ("비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential")
 _WORDS = _LABEL_WORDS + _MORE_LABEL_WORDS
 _TRAILING = ".,!?)]}:"
-_CODE = re.compile(r"[${(<%\[]|.*[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
+_CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE = 8, 4
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,64}:[^\s/\"'<>]{1,120})@")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
-_USER_INFO = 190
+_USER_INFO = 170
 
 
 def find_secrets(text: str) -> Iterator[Finding]:
