@@ -13,7 +13,7 @@ REDACTED = "[REDACTED]"
 """What stands in the place of a match where nothing else is said."""
 
 _CONTEXT = 64  # how much of what was let out a match may look back at
-_REMEMBERED = 4096  # how much of either end of a swallowed match is remembered
+_REMEMBERED = 512  # how much of either end of a swallowed match is remembered
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,17 +94,20 @@ class HoldBack:
         limit: int,
         replacement: Callable[[str], str] = lambda _: REDACTED,
         settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
+        find_behind: Callable[[str, int], list[Span]] | None = None,
     ) -> None:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
         `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
-        each stretch of text before it is let out: the text around it, and where in that it begins and ends.
+        each stretch of text before it is let out: the text around it, and where in that it begins and ends. `find_behind` may leave out
+        what ends before a place.
         """
         self._find = find
         self._open_from = open_from
         self._limit = limit
         self._replacement = replacement
         self._settle = settle
+        self._find_behind = find_behind or (lambda text, _: find(text))
         self._context = ""
         self._held = ""
         self._swallowed = ""
@@ -165,7 +168,7 @@ class HoldBack:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""
         before = len(self._context)
         whole = self._context + text
-        found = ordered(self._find(whole), whole)
+        found = ordered(self._find_behind(whole, before), whole)
         return [
             Span(max(span.start - before, 0), span.end - before, span.replacement)
             for span in found

@@ -87,18 +87,26 @@ class PIIDetector(SpanGuard):
             threshold=check_share(threshold, "threshold"),
         )
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - the base's form
+    def find(self, text: str, ctx: RunContext) -> list[Span]:
         """Return what is to be written where; what is only reported is left alone."""
+        return self.find_behind(text, 0, ctx)
+
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Return the same, but for what was let out earlier."""
         if self._strategy == "warn":
             return []
-        found = self._findings(text)
+        found = self._findings(text, start)
+        # The same text is settled next.
+        ctx.state["found"] = (text, start, found)
         if self._strategy == "filter":
             return [Span(0, len(text), "")] if found else []
         return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
 
     def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Report what was found in a stretch of text, and stop the run if that is the strategy."""
-        found = [item for item in self._findings(text) if start < item.end <= end]
+        known: tuple[str, int, list[Finding]] = ctx.state.pop("found", ("", 0, []))
+        found = known[2] if known[:2] == (text, start) else self._findings(text, start)
+        found = [item for item in found if start < item.end <= end]
         if not found:
             return
         detections = [Detection(item.type, item.start - start, item.end - start, item.score) for item in found]
@@ -122,8 +130,8 @@ class PIIDetector(SpanGuard):
         """Return what is written for something that is longer than may be held back: only secrets are."""
         return {"mask": REDACTED, "remove": ""}.get(self._method, "[SECRET]")
 
-    def _findings(self, text: str) -> list[Finding]:
-        found = self._finder.find(text)
+    def _findings(self, text: str, start: int) -> list[Finding]:
+        found = self._finder.find(text, start)
         if self._engine is not None:
             found = settled([*found, *_asked(self._engine, text)])
         return [item for item in found if not self._is_allowed(text[item.start : item.end])]

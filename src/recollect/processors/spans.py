@@ -40,9 +40,13 @@ class SpanGuard(Processor):
         """
         raise NotImplementedError
 
-    def checked_find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - some look at it
+        """Return what `find` does; what ends before `start`, which was let out earlier, may be left out."""
+        return self.find(text, ctx)
+
+    def checked_find(self, text: str, ctx: RunContext, start: int = 0) -> list[Span]:
         """Return what `find` does, if it is a list of spans of the text."""
-        found = self.find(text, ctx)
+        found = self.find_behind(text, start, ctx) if start else self.find(text, ctx)
         if not _are_spans(found, text):
             raise RecollectError(
                 f"{id_of(self)}.find must return a list of Span values, with places in the text it was given"
@@ -111,6 +115,7 @@ class SpanGuard(Processor):
                     self.open_from,
                     limit=self.holdback_limit,
                     replacement=self.replacement_of_open,
+                    find_behind=lambda text, start: self.checked_find(text, ctx, start),
                     settle=lambda text, start, end: self.settle(text, start, end, ctx),
                 )
             )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import has_any
 
 _LABEL = (
     r"(?<![A-Za-z])(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born|geb(?:oren|urtsdatum|urtstag|\.)?|né(?:e|\(e\))?"
@@ -28,12 +29,12 @@ _WORDS = (
     *("dob", "d.o.b", "born", "birth", "gebor", "geburt", "geb.", "geb ", "né", "naissance", "nacid", "nacim"),
     *("nato ", "nata ", "nascid", "nascim", "nascita", "född", "födel", "født", "urodz", "ur.", "рожд", "родил", "生", "출생"),
 )
-_WIDTH = 80
+_WIDTH = 64
 
 
 def find_births(text: str) -> Iterator[Finding]:
     """Find dates right behind such words."""
-    if any(word in text.lower() for word in _WORDS):
+    if has_any(_WORDS, text.lower()):
         for found in _BIRTH.finditer(text):
             yield Finding("dob", *found.span("date"), 0.9)
 
@@ -41,7 +42,7 @@ def find_births(text: str) -> Iterator[Finding]:
 def open_birth(text: str) -> int:
     """Return where a date at the end of a text may begin: behind the word that names it."""
     tail = text[-_WIDTH:]
-    if not any(word in tail.lower() for word in _WORDS):
+    if not has_any(_WORDS, tail.lower()):
         return len(text)
     found = _OPEN.search(tail)
     return len(text) - len(tail) + found.start("rest") if found else len(text)

@@ -36,6 +36,7 @@ _EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}
 _TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
 _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
+_DIGIT = re.compile(r"[0-9]")
 _BLANKS = re.compile(r"\S*")
 
 RunRule = Callable[[str, int, int], Iterator[Finding]]
@@ -72,15 +73,15 @@ class PIIFinder:
         self._rules = [rule for name, rule in known.items() if name in self._types]
         self._run_rules = list(self._chosen_run_rules())
 
-    def find(self, text: str) -> list[Finding]:
-        """Return what is in a text, in order and without overlaps."""
+    def find(self, text: str, start: int = 0) -> list[Finding]:
+        """Return what is in a text, in order and without overlaps; what ends before `start` may be left out."""
         found = [
             Finding(name, *match.span())
             for name, pattern in self._patterns.items()
             for match in pattern.finditer(text)
             if match.end() > match.start()
         ]
-        if "url" in self._types or _MAYBE.search(text):
+        if "url" in self._types or _MAYBE.search(text, start):
             for rule in self._rules:
                 found += rule(text)
             if self._run_rules:
@@ -109,8 +110,10 @@ class PIIFinder:
         elif "://" in tail:
             place = min(place, open_secret(text))
         place = min(place, open_birth(text))
-        if _has_digit(tail):
+        if _DIGIT.search(tail):
             place = min(place, open_iban(text), _open_run(text))
+        if tail[-1:].islower():
+            return place
         two = _TWO_LETTERS.search(tail)
         return min(place, size - len(tail) + two.start()) if two else place
 
@@ -167,7 +170,7 @@ def _open_run(text: str) -> int:
     reach = text[max(0, end - REACH - 1) : end]
     found = _RUN_BACKWARDS.match(reach[::-1])
     size = found.end() if found else 0
-    if not _has_digit(reach[len(reach) - size :]):
+    if not _DIGIT.search(reach, len(reach) - size):
         return len(text)
     if size <= _LONGEST_RUN:
         return end - size
@@ -175,7 +178,3 @@ def _open_run(text: str) -> int:
     while begin > 0 and text[begin - 1].isdigit():
         begin -= 1
     return max(begin, end - REACH)
-
-
-def _has_digit(text: str) -> bool:
-    return any(char in "0123456789" for char in text)

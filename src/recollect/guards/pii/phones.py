@@ -83,18 +83,24 @@ def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def _strong(text: str, start: int, end: int) -> list[Finding]:
-    """Find numbers with a country code, and those grouped as in North America."""
-    found: list[Finding] = []
+    """Find numbers with a country code, and those grouped as in North America, in the order of the text."""
+    international = list(_international(text, start, end))
+    found, place = list(international), 0
+    for match in _NORTH_AMERICAN.finditer(text, start, end):
+        while place < len(international) and international[place].end <= match.start():
+            place += 1
+        if place == len(international) or match.end() <= international[place].start:
+            meaning = meaning_before(text, match.start())
+            found.append(_finding(text, *match.span(), (0.7 if match["mark"] == " " else 0.85) - _less(meaning)))
+    return sorted(found, key=lambda item: item.start)
+
+
+def _international(text: str, start: int, end: int) -> Iterator[Finding]:
     if "+" in text[start : start + 2] or "0" in text[start : start + 2] or " 00" in text[start:end]:
         for match in _INTERNATIONAL.finditer(text, start, end):
             stop = _international_end(match[0])
             if stop and not text[match.start() - 1 : match.start()].isalnum():
-                found.append(_finding(text, match.start(), match.start() + stop, 0.95))
-    for match in _NORTH_AMERICAN.finditer(text, start, end):
-        if all(match.end() <= other.start or other.end <= match.start() for other in found):
-            meaning = meaning_before(text, match.start())
-            found.append(_finding(text, *match.span(), (0.7 if match["mark"] == " " else 0.85) - _less(meaning)))
-    return sorted(found, key=lambda item: item.start)
+                yield _finding(text, match.start(), match.start() + stop, 0.95)
 
 
 def _international_end(number: str) -> int:

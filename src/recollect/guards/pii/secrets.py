@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.finding import REACH, Finding
+from recollect.guards.pii.words import begin_of_word, has_any
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])(?:"
@@ -20,7 +21,6 @@ _TOKEN = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){0,3}"
     r"|AGE-SECRET-KEY-1[0-9A-Z]{20,})"
 )
-_TOKEN_OPEN = re.compile(r"[A-Za-z0-9_.+/=:-]*\Z")
 _WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
 _HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
 _LABEL = re.compile(
@@ -37,6 +37,7 @@ _LABEL_WORDS = ("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "ko
 _MORE_LABEL_WORDS = ("비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential")
 _WORDS = _LABEL_WORDS + _MORE_LABEL_WORDS
 _TRAILING = ".,!?)]}:"
+_GOING_ON = _TRAILING + "=/+-_"
 _CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE = 8, 4
@@ -58,21 +59,18 @@ def find_secrets(text: str) -> Iterator[Finding]:
     if "hooks.slack.com" in text:
         for found in _WEBHOOK.finditer(text):
             yield Finding("secret", *found.span(1))
-    lowered = text.lower()
-    if any(word in lowered for word in _WORDS):
+    if has_any(_WORDS, text.lower()):
         yield from _labelled(text)
 
 
 def open_secret(text: str) -> int:
     """Return where a secret at the end of a text begins that may go on; shorter ones are held as words."""
     best = _open_url(text)
-    begin = _begin_of_word(text)
-    if len(text) - begin > REACH:
-        for found in find_secrets(text[max(0, begin - REACH) :]):
-            place = found.start + max(0, begin - REACH)
-            end = found.end + max(0, begin - REACH)
-            if _TOKEN_OPEN.match(text, end) or not text[end:].strip(_TRAILING):
-                best = min(best, place)
+    begin = max(0, begin_of_word(text) - REACH)
+    if len(text) - begin > 2 * REACH:
+        for found in find_secrets(text[begin:]):
+            if not text[begin + found.end :].strip(_GOING_ON):
+                best = min(best, begin + found.start)
     return best
 
 
@@ -81,11 +79,6 @@ def _open_url(text: str) -> int:
     if place < 0 or len(text) - place > _USER_INFO or not _URL_OPEN.match(text, place + 3):
         return len(text)
     return max(0, place - 16)
-
-
-def _begin_of_word(text: str) -> int:
-    """Return where the last stretch without a blank begins."""
-    return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
 
 
 def _labelled(text: str) -> Iterator[Finding]:

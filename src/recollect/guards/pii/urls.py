@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import begin_of_word
 
 _GENERIC = (
     "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro mobi museum "
@@ -40,7 +41,7 @@ def find_urls(text: str) -> Iterator[Finding]:
 
 def open_url(text: str) -> int:
     """Return where an address at the end of a text begins that may go on."""
-    begin = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
+    begin = begin_of_word(text)
     found = _SCHEME.search(text, begin) or _BARE.search(text, begin)
     return found.start() if found and not text[found.end() :].strip(_TRAILING + ")]") else len(text)
 

@@ -1,7 +1,7 @@
 """The words before a number that say what it is, in the languages that people write to agents in."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from recollect.guards.pii.finding import REACH
@@ -62,6 +62,19 @@ def meaning_before(text: str, start: int) -> Meaning | None:
 def words_before(text: str, start: int, size: int = REACH - 15) -> str:
     """Return the text before a place in small letters: no more of it than a stream still knows."""
     return text[max(0, start - size) : start].lower()
+
+
+def has_any(words: Sequence[str], text: str) -> bool:
+    """Whether one of some words is in a text: a loop, because this is asked for every piece of a stream."""
+    for word in words:  # noqa: SIM110 - `any` costs twice as much
+        if word in text:
+            return True
+    return False
+
+
+def begin_of_word(text: str) -> int:
+    """Return where the last stretch without a blank begins, however long it is."""
+    return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
 
 
 def _meaning(word: str) -> Meaning | None:
