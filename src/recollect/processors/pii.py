@@ -109,11 +109,15 @@ class PIIDetector(SpanGuard):
         found = [item for item in found if start < item.end <= end]
         if not found:
             return
-        detections = [Detection(item.type, item.start - start, item.end - start, item.score) for item in found]
+        detections = [
+            Detection(item.type, item.start - start, item.end - start, item.score) for item in found
+        ]
         report(detections, ctx, action=self._strategy, on_detection=self._on_detection)
         if self._strategy == "block":
             kinds = sorted({item.type for item in found})
-            ctx.abort(f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)})
+            ctx.abort(
+                f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)}
+            )
 
     def open_from(self, text: str) -> int:
         """Return where something may begin that is not finished at the end of the text."""
@@ -171,7 +175,9 @@ def _asked(engine: Engine, text: str) -> list[Finding]:
 
 def _checked_allow(allow: object) -> list[str | re.Pattern[str]]:
     if isinstance(allow, str) or not isinstance(allow, Collection):
-        raise InvalidArgumentError("allow", f"must be a list of texts or patterns, not {type(allow).__name__}")
+        raise InvalidArgumentError(
+            "allow", f"must be a list of texts or patterns, not {type(allow).__name__}"
+        )
     items = list(cast("Collection[object]", allow))
     for item in items:
         if not isinstance(item, str | re.Pattern):

@@ -7,7 +7,9 @@ from recollect.guards.pii.finding import REACH, Finding
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _LOCAL = re.compile(rf"[{_LETTERS}0-9._%&'+\u2019-]+")
-_DOMAIN = re.compile(rf"(?:[{_LETTERS}0-9](?:[{_LETTERS}0-9-]{{0,61}}[{_LETTERS}0-9])?\.){{1,9}}(?:xn--[a-z0-9-]{{2,24}}|[{_LETTERS}]{{2,24}})(?![{_LETTERS}0-9])")
+_DOMAIN = re.compile(
+    rf"(?:[{_LETTERS}0-9](?:[{_LETTERS}0-9-]{{0,61}}[{_LETTERS}0-9])?\.){{1,9}}(?:xn--[a-z0-9-]{{2,24}}|[{_LETTERS}]{{2,24}})(?![{_LETTERS}0-9])"
+)
 _NUMERIC = re.compile(r"\[\d{1,3}(?:\.\d{1,3}){3}\]")
 _DOMAIN_OPEN = re.compile(rf"[{_LETTERS}0-9.\[-]*\]?")
 _LONGEST = 120  # of a domain: with the rest it stays below what a stream may hold back

@@ -22,12 +22,40 @@ _DATE = (
     rf"|\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?(?: de| of)? ?-?{_MONTHS}(?: de| of|,)? ?-?\d{{4}}"
     rf"|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|\d{{8}})(?!\d)"
 )
-_GAP = r"[^\d\n]{0,24}?"
+_GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
 _OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
 _WORDS = (
-    *("dob", "d.o.b", "born", "birth", "gebor", "geburt", "geb.", "geb ", "né", "naissance", "nacid", "nacim"),
-    *("nato ", "nata ", "nascid", "nascim", "nascita", "född", "födel", "født", "urodz", "ur.", "рожд", "родил", "生", "출생"),
+    *(
+        "dob",
+        "d.o.b",
+        "born",
+        "birth",
+        "gebor",
+        "geburt",
+        "geb.",
+        "geb ",
+        "né",
+        "naissance",
+        "nacid",
+        "nacim",
+    ),
+    *(
+        "nato ",
+        "nata ",
+        "nascid",
+        "nascim",
+        "nascita",
+        "född",
+        "födel",
+        "født",
+        "urodz",
+        "ur.",
+        "рожд",
+        "родил",
+        "生",
+        "출생",
+    ),
 )
 _WIDTH = 64
 

@@ -43,7 +43,11 @@ def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
         yield Finding("card", start, place)
     for begin, end in groups[1:]:
         between = text[place:begin]
-        if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark) or len(number) < _LEAST_GROUP:
+        if (
+            between not in (" ", "-", ".", "\u00a0")
+            or (mark and between != mark)
+            or len(number) < _LEAST_GROUP
+        ):
             return
         number, mark, last, place = number + text[begin:end], between, end - begin, end
         if _is_card(number):

@@ -46,7 +46,7 @@ def french(number: str) -> bool:
 
 def finnish(number: str) -> bool:
     """Finland's henkilötunnus."""
-    digits = number[:6] + number[7:10]
+    digits = number[:6] + number[-4:-1]
     return _HETU[int(digits) % 31] == number[-1]
 
 

@@ -15,7 +15,9 @@ _BODY = re.compile(
     rf"(?:{_BLANK}*-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
-_OPEN_BODY = re.compile(rf"{_BLANK}*(?:[A-Za-z-]{{0,20}}(?:: ?[^\n\\]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\\?\Z")
+_OPEN_BODY = re.compile(
+    rf"{_BLANK}*(?:[A-Za-z-]{{0,20}}(?:: ?[^\n\\]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\\?\Z"
+)
 
 
 def find_private_keys(text: str) -> Iterator[Finding]:

@@ -35,16 +35,28 @@ class _Number(NamedTuple):
 
 
 _NUMBERS = (
-    _Number("GB", (), r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]", checksums.unchecked),
+    _Number(
+        "GB",
+        (),
+        r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]",
+        checksums.unchecked,
+    ),
     _Number("GB", (10,), r"\d{3}[ -]?\d{3}[ -]?\d{4}", checksums.british_health, r"\bnhs\b"),
     _Number("DE", (11,), r"[1-9]\d ?\d{3} ?\d{3} ?\d{3}", checksums.german, r"steuer|\bidnr|tax"),
-    _Number("FR", (), r"[1-478] ?\d{2} ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}", checksums.french),
+    _Number(
+        "FR",
+        (),
+        r"[1-478] ?\d{2} ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}",
+        checksums.french,
+    ),
     _Number("ES", (), r"(?:\d{8}|[XYZ]\d{7})[ -]?[TRWAGMYFPDXBNJZSQVHLCKE]", checksums.spanish),
     _Number("IT", (), r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]", checksums.italian),
     _Number("NL", (9,), r"\d{4}[ .]?\d{2}[ .]?\d{3}", checksums.dutch, r"\bbsn\b|burgerservice|sofi"),
     _Number("BE", (11,), rf"\d{{2}}[.]?{_MONTH}[.]?{_DAY}[- ]\d{{3}}[. ]?\d{{2}}", checksums.belgian),
     _Number("CH", (13,), r"756[. ]?\d{4}[. ]?\d{4}[. ]?\d{2}", checksums.swiss),
-    _Number("SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}(?:0[1-9]|[1-8]\d|9[01])[-+]\d{{4}}", checksums.swedish),
+    _Number(
+        "SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}(?:0[1-9]|[1-8]\d|9[01])[-+]\d{{4}}", checksums.swedish
+    ),
     _Number("DK", (10,), rf"{_DAY}{_MONTH}\d{{2}}-?\d{{4}}", checksums.unchecked, r"\bcpr\b|personnummer"),
     _Number("NO", (11,), rf"(?:{_DAY}|[4-7]\d){_MONTH}\d{{2}} ?\d{{5}}", checksums.norwegian, "", 0.7),
     _Number("FI", (), rf"{_DAY}{_MONTH}\d{{2}}[-+A-FU-Y]\d{{3}}[0-9A-FHJ-NPR-Y]", checksums.finnish),
@@ -57,7 +69,12 @@ _NUMBERS = (
     _Number("CA", (9,), r"\d{3}[ -]\d{3}[ -]\d{3}", checksums.is_luhn, r"\bsin\b|social insurance|\bnas\b"),
     _Number("CN", (), rf"[1-8]\d{{5}}(?:19|20)\d{{2}}{_MONTH}{_DAY}\d{{3}}[0-9X]", checksums.chinese),
     _Number("KR", (13,), rf"\d{{2}}{_MONTH}{_DAY}-[1-8]\d{{6}}", checksums.unchecked),
-    _Number("MX", (), rf"[A-Z][AEIOUX][A-Z]{{2}}\d{{2}}{_MONTH}{_DAY}[HMX][A-Z]{{5}}[A-Z0-9]\d", checksums.unchecked),
+    _Number(
+        "MX",
+        (),
+        rf"[A-Z][AEIOUX][A-Z]{{2}}\d{{2}}{_MONTH}{_DAY}[HMX][A-Z]{{5}}[A-Z0-9]\d",
+        checksums.unchecked,
+    ),
     _Number("TR", (11,), r"[1-9]\d{10}", checksums.turkish, r"kimlik|\bt\.?c\.? ?no|tckn"),
 )
 

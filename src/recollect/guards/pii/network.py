@@ -53,7 +53,10 @@ def _find_v6(text: str) -> Iterator[Finding]:
 
 
 def _is_version(text: str, found: re.Match[str]) -> bool:
-    if text[found.start() - 1 : found.start()] == "/" and text[found.start() - 2 : found.start() - 1].isalpha():
+    if (
+        text[found.start() - 1 : found.start()] == "/"
+        and text[found.start() - 2 : found.start() - 1].isalpha()
+    ):
         return found[0].endswith(".0")  # as in a browser's name
     return _VERSION.search(words_before(text, found.start(), 16)) is not None
 

@@ -7,7 +7,12 @@ from typing import Any, Protocol, cast
 from recollect.errors import RecollectError
 from recollect.guards.pii.finding import Finding
 
-ENTITIES: Mapping[str, str] = {"PERSON": "name", "LOCATION": "place", "NRP": "group", "ORGANIZATION": "organization"}
+ENTITIES: Mapping[str, str] = {
+    "PERSON": "name",
+    "LOCATION": "place",
+    "NRP": "group",
+    "ORGANIZATION": "organization",
+}
 """What Presidio calls the kinds, and what we call them; others keep their names in small letters."""
 
 
@@ -48,7 +53,12 @@ class PresidioEngine:
         """Return the entities that are likely enough."""
         results = self._analyzer.analyze(text, self._language, entities=self._entities)
         return [
-            Finding(ENTITIES.get(str(item.entity_type), str(item.entity_type).lower()), item.start, item.end, item.score)
+            Finding(
+                ENTITIES.get(str(item.entity_type), str(item.entity_type).lower()),
+                item.start,
+                item.end,
+                item.score,
+            )
             for item in results
             if item.score >= self._threshold
         ]

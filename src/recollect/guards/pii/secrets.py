@@ -33,7 +33,21 @@ _LABEL = re.compile(
     r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{4,})",
     re.IGNORECASE,
 )
-_LABEL_WORDS = ("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密", "パス")
+_LABEL_WORDS = (
+    "pass",
+    "pwd",
+    "wort",
+    "contra",
+    "senha",
+    "wacht",
+    "senord",
+    "kode",
+    "has",
+    "salas",
+    "парол",
+    "密",
+    "パス",
+)
 _MORE_LABEL_WORDS = ("비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential")
 _WORDS = _LABEL_WORDS + _MORE_LABEL_WORDS
 _TRAILING = ".,!?)]}:"

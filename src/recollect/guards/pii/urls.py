@@ -20,9 +20,12 @@ _COUNTRIES = (
     "td tf tg th tj tk tl tm tn tr tt tv tw tz ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in"
 )
 _ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
-_SCHEME = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+", re.IGNORECASE)
+_SCHEME = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+",
+    re.IGNORECASE,
+)
 _BARE = re.compile(
-    r"(?<![A-Za-z0-9@._/\\:$-])(?<![=(]['\"])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}([A-Za-z]{2,12})(?![A-Za-z0-9_@(\[=-])(?!\.[A-Za-z0-9])"
+    r"(?<![A-Za-z0-9\u00c0-\u024f@._/\\:$-])(?<![=(]['\"])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}([A-Za-z]{2,12})(?![A-Za-z0-9_@(\[=-])(?!\.[A-Za-z0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
 _TRAILING = ".,;:!?*_~'\""

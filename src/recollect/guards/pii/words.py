@@ -39,7 +39,9 @@ def _stems() -> Iterator[tuple[str, Meaning]]:
     yield from ((stem, meaning) for meaning, stems in _STEMS.items() for stem in stems.split())
 
 
-_INDEX = {key: [item for item in _stems() if item[0][:_KEY] == key] for key in {stem[:_KEY] for stem, _ in _stems()}}
+_INDEX = {
+    key: [item for item in _stems() if item[0][:_KEY] == key] for key in {stem[:_KEY] for stem, _ in _stems()}
+}
 
 
 def meaning_before(text: str, start: int) -> Meaning | None:
