@@ -2,15 +2,17 @@
 
 import importlib
 import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from recollect.bench import guards_pii
 from recollect.bench.machine import facts
 from recollect.bench.report import Goal, Part, Report, Show
 from recollect.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PII_F1, _PII_TIME = 0.93, 3.0
 _RULES_RECALL, _RULES_FALSE = 0.55, 0.03

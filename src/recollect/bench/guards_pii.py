@@ -1,7 +1,7 @@
 """How well personal data is found in a file of labelled texts, and how long that takes.
 
-A finding is right where a label of the same type overlaps with it anywhere. Types that the file does not label
-are not judged: whether a text holds a secret is unknown where nobody marked secrets.
+A finding is right where a label of the same type overlaps with it anywhere. Types that the file does not
+label are not judged: whether a text holds a secret is unknown where nobody marked secrets.
 """
 
 import json
@@ -19,7 +19,7 @@ from recollect.guards.pii.finding import Finding
 STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 """The types of the goal; they make up `all`."""
 
-_PASSES = 3  # the best of them is the time, since others use the machine too
+_PASSES = 3  # the best of them counts, in time of the processor, since others use the machine too
 _NAMES = {
     # What else these types are called in labelled sets; an identity number counts as the US's does.
     **dict.fromkeys(("domain", "domain_name", "url_domain"), "url"),
@@ -78,9 +78,9 @@ def measure(path: Path, show: Show) -> dict[str, object]:
     seconds: list[float] = []
     for number in range(_PASSES):
         show(f"pii: {len(rows)} texts", number / _PASSES)
-        started = time.perf_counter()
+        started = time.process_time()
         found = [finder.find(row.text) for row in rows]
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
     counts = count(rows, found)
     together = Count()
     for name in STRUCTURED:

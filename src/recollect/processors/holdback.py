@@ -99,15 +99,15 @@ class HoldBack:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
         `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
-        each stretch of text before it is let out: the text around it, and where in that it begins and ends. `find_behind` may leave out
-        what ends before a place.
+        each stretch of text before it is let out: the text around it, and where in that it begins and ends.
+        `find_behind` may leave out what ends before a place.
         """
         self._find = find
         self._open_from = open_from
         self._limit = limit
         self._replacement = replacement
         self._settle = settle
-        self._find_behind = find_behind or (lambda text, _: find(text))
+        self._find_behind = find_behind
         self._context = ""
         self._held = ""
         self._swallowed = ""
@@ -168,7 +168,8 @@ class HoldBack:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""
         before = len(self._context)
         whole = self._context + text
-        found = ordered(self._find_behind(whole, before), whole)
+        found = self._find_behind(whole, before) if self._find_behind else self._find(whole)
+        found = ordered(found, whole)
         return [
             Span(max(span.start - before, 0), span.end - before, span.replacement)
             for span in found

@@ -31,7 +31,7 @@ Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
 """What is written in its place."""
 
 HOLDBACK = 256
-"""How many characters of a stream are held back at most; a secret that is longer is replaced and swallowed."""
+"""How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
 
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -41,11 +41,12 @@ _KEPT = re.compile(r"[\W_]+")
 
 
 class PIIDetector(SpanGuard):
-    """Finds e-mail addresses, numbers of phones, cards, accounts and people, addresses of machines, and secrets.
+    """Finds e-mail addresses, numbers of phones, cards, accounts and people, machines, and secrets.
 
-    `redact` writes something in the place of each finding: a `mask`, a `placeholder` such as `[EMAIL]`, a keyed
-    `hash` (the same for the same thing, under this key) or nothing (`remove`). `block` stops the run, `warn`
-    changes nothing, `filter` leaves out the whole text in which something is found. No text is sent anywhere.
+    `redact` writes something in the place of each finding: a `mask`, a `placeholder` such as `[EMAIL]`, a
+    keyed `hash` (the same for the same thing, under this key) or nothing (`remove`). `block` stops the run,
+    `warn` changes nothing, `filter` leaves out the whole text in which something is found. No text is sent
+    anywhere.
     """
 
     id = "pii"
@@ -69,9 +70,9 @@ class PIIDetector(SpanGuard):
         """Check the options.
 
         `types` are those to look for, by default all but addresses on the web; `regions` are countries whose
-        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns` more
-        kinds by name. Without `key` the hashes of this detector compare only with each other. An `engine` finds
-        what patterns cannot, such as names; text then waits for the end of its message on a stream.
+        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns`
+        more kinds by name. Without `key` the hashes of this detector compare only with each other. An
+        `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
         """
         self.id = id
         self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
@@ -154,7 +155,7 @@ class PIIDetector(SpanGuard):
                 return f"[{found.type.upper()}]"
             case "remove":
                 return ""
-            case "hash":
+            case _:
                 return f"[{found.type.upper()}:{self._digest(found.type, text[found.start : found.end])}]"
 
     def _digest(self, kind: str, match: str) -> str:

@@ -61,10 +61,11 @@ class SpanGuard(Processor):
         return 0
 
     def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
-        """Take note of a stretch of text that is about to be let out or handed on, each of them once; may abort.
+        """Take note of a stretch of text that is about to be let out or handed on, each once; may abort.
 
-        What stands before `start` was let out earlier, what stands behind `end` is not let out yet. `find` is asked again and
-        again on a stream, also about matches that are not finished, so what is found is reported here.
+        What stands before `start` was let out earlier, what stands behind `end` is not let out yet. `find` is
+        asked again and again on a stream, also about matches that are not finished, so what is found is
+        reported here.
         """
 
     @property

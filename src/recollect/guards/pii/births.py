@@ -7,18 +7,24 @@ from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import has_any
 
 _LABEL = (
-    r"(?<![A-Za-z])(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born|geb(?:oren|urtsdatum|urtstag|\.)?|né(?:e|\(e\))?"
-    r"|date de naissance|naissance|nacid[oa]|nacimiento|nat[oa]|data di nascita|nascita|nascid[oa]|data de nascimento|nascimento:|geboren"
-    r"|geboortedatum|född|födelsedatum|født|urodzon[yae]|urodzenia|ur\.|дата рождения|родил(?:ся|ась)|рождения)"
+    r"(?<![A-Za-z])(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
+    r"|geb(?:oren|urtsdatum|urtstag|\.)?|né(?:e|\(e\))?"
+    r"|date de naissance|naissance|nacid[oa]|nacimiento|nat[oa]"
+    r"|data di nascita|nascita"
+    r"|nascid[oa]|data de nascimento|nascimento:"
+    r"|geboortedatum|född|födelsedatum|født"
+    r"|urodzon[yae]|urodzenia|ur\.|дата рождения|родил(?:ся|ась)|рождения)"
     r"|出生日期|生年月日|生日|生于|출생"
 )
 _MONTHS = (
-    r"(?:jan|feb|mar|m[äa]r|apr|may|mai|mag|jun|jui|jul|lug|aug|ago|ao[uû]|sep|set|oct|okt|ott|out|nov|dec|dez|dic|d[ée]c|gen|ene"
+    r"(?:jan|feb|mar|m[äa]r|apr|may|mai|mag|jun|jui|jul|lug|aug|ago|ao[uû]|sep|set"
+    r"|oct|okt|ott|out|nov|dec|dez|dic|d[ée]c|gen|ene"
     r"|f[ée]v|f[ée]b|abr|avr|maj|mei|giu|sty|lut|kwi|cze|lip|sie|wrz|pa[zź]|lis|gru"
     r"|янв|фев|мар|апр|ма[йя]|июн|июл|авг|сен|окт|ноя|дек)[a-zé-ûа-я]{0,9}\.?"
 )
 _DATE = (
-    rf"(?:\d{{1,2}}(?P<m>[./-]) ?\d{{1,2}}(?P=m) ?\d{{2,4}}|\d{{4}}[./-]\d{{1,2}}[./-]\d{{1,2}}|\d{{4}}年\d{{1,2}}月\d{{1,2}}日"
+    rf"(?:\d{{1,2}}(?P<m>[./-]) ?\d{{1,2}}(?P=m) ?\d{{2,4}}|\d{{4}}[./-]\d{{1,2}}[./-]\d{{1,2}}"
+    rf"|\d{{4}}年\d{{1,2}}月\d{{1,2}}日"
     rf"|\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?(?: de| of)? ?-?{_MONTHS}(?: de| of|,)? ?-?\d{{4}}"
     rf"|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|\d{{8}})(?!\d)"
 )
@@ -26,36 +32,9 @@ _GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
 _OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
 _WORDS = (
-    *(
-        "dob",
-        "d.o.b",
-        "born",
-        "birth",
-        "gebor",
-        "geburt",
-        "geb.",
-        "geb ",
-        "né",
-        "naissance",
-        "nacid",
-        "nacim",
-    ),
-    *(
-        "nato ",
-        "nata ",
-        "nascid",
-        "nascim",
-        "nascita",
-        "född",
-        "födel",
-        "født",
-        "urodz",
-        "ur.",
-        "рожд",
-        "родил",
-        "生",
-        "출생",
-    ),
+    *("dob", "d.o.b", "born", "birth", "gebor", "geburt", "geb", "né", "naissance", "nacid", "nacim"),
+    *("nato", "nata", "nascid", "nascim", "nascita", "född", "födel", "født", "urodz", "ur."),
+    *("рожд", "родил", "生", "출생"),
 )
 _WIDTH = 64
 

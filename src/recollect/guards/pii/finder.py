@@ -74,7 +74,7 @@ class PIIFinder:
         self._run_rules = list(self._chosen_run_rules())
 
     def find(self, text: str, start: int = 0) -> list[Finding]:
-        """Return what is in a text, in order and without overlaps; what ends before `start` may be left out."""
+        """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
         found = [
             Finding(name, *match.span())
             for name, pattern in self._patterns.items()

@@ -33,7 +33,7 @@ RANK: Sequence[str] = (
     "dob",
     "phone",
 )
-"""Where findings overlap, the kind that stands first here is theirs; a kind that is not here stands before all."""
+"""Where findings overlap, the kind that stands first here is theirs; others stand before all."""
 
 _PLACE = {name: place for place, name in enumerate(RANK)}
 

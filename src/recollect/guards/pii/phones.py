@@ -7,58 +7,32 @@ from typing import NamedTuple
 from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import meaning_before
 
-_LENGTHS = {
+_CODES = {
     # Country codes by how many digits follow them; codes that are not here do not exist.
-    code: (least, most)
-    for least, most, codes in (
-        (10, 10, "1 7"),
-        (
-            8,
-            10,
-            "20 27 30 31 33 34 36 40 41 44 45 46 47 48 51 53 54 56 57 58 60 61 63 64 65 66 90 91 92 93 94 95 98",
-        ),
-        (6, 12, "32 39 43 49 52 55 62 81 82 84 86"),
-        (
-            7,
-            12,
-            "211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 239",
-        ),
-        (
-            7,
-            12,
-            "240 241 242 243 244 245 246 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 265 266",
-        ),
-        (
-            7,
-            12,
-            "267 268 269 297 298 299 350 351 352 353 354 355 356 357 358 359 370 371 372 373 374 375 376 377 378",
-        ),
-        (
-            7,
-            12,
-            "380 381 382 383 385 386 387 389 420 421 423 500 501 502 503 504 505 506 507 508 509 590 591 592 593",
-        ),
-        (
-            7,
-            12,
-            "594 595 596 597 598 599 670 672 673 674 675 676 677 678 679 680 681 682 683 685 686 687 688 689 690",
-        ),
-        (
-            7,
-            12,
-            "691 692 800 850 852 853 855 856 870 880 886 888 960 961 962 963 964 965 966 967 968 970 971 972 973",
-        ),
-        (7, 12, "974 975 976 977 979 992 993 994 995 996 998"),
-    )
-    for code in codes.split()
+    (10, 10): "1 7",
+    (8, 10): (
+        "20 27 30 31 33 34 36 40 41 44 45 46 47 48 51 53 54 56 57 58 60 61 63 64 65 66 90 91 92 93 94 95 98"
+    ),
+    (6, 12): "32 39 43 49 52 55 62 81 82 84 86",
+    (7, 12): (
+        "211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 "
+        "239 240 241 242 243 244 245 246 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 "
+        "265 266 267 268 269 297 298 299 350 351 352 353 354 355 356 357 358 359 370 371 372 373 374 375 "
+        "376 377 378 380 381 382 383 385 386 387 389 420 421 423 500 501 502 503 504 505 506 507 508 509 "
+        "590 591 592 593 594 595 596 597 598 599 670 672 673 674 675 676 677 678 679 680 681 682 683 685 "
+        "686 687 688 689 690 691 692 800 850 852 853 855 856 870 880 886 888 960 961 962 963 964 965 966 "
+        "967 968 970 971 972 973 974 975 976 977 979 992 993 994 995 996 998"
+    ),
 }
+_LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
 _LONGEST_CODE = 3
 
 _DATE = re.compile(r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}([./-])\d{1,2}\2\d{1,2})(?!\d)")
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|#) ?\d{1,6}(?!\w)", re.IGNORECASE)
 _MARK = r"[ .\-/()\u00a0\u202f\u2011]"
 _INTERNATIONAL = re.compile(
-    rf"(?:\+|\(\+|(?<![\d+])00|(?<!\d)011[ -])[ ()-]{{0,2}}\d(?:{_MARK}{{0,3}}\d){{6,16}}"
+    r"(?:\(?\+|(?<![\d+])00|(?<!\d)011[ -])[ ()-]{0,2}"
+    rf"\d(?:{_MARK}{{0,3}}\d){{6,16}}"
 )
 _PREFIX = re.compile(r"\(?\+\D*|\(?00\D*|011\D+")
 _NORTH_AMERICAN = re.compile(
@@ -75,7 +49,7 @@ _FORMS = frozenset(
 _LEAST, _MOST = 7, 15
 _TRUNK_LEAST, _TRUNK_MOST = 9, 13
 _ALONE_LEAST = 8
-_MOST_GROUPS = 6
+_LEAST_GROUPS, _MOST_GROUPS = 3, 6
 _MOBILE = re.compile(r"[2-9]\d{9}|1[3-9]\d{9}")
 _LONG_ZERO = re.compile(r"0[1-9]\d{8,9}")
 
@@ -91,13 +65,13 @@ class _Piece(NamedTuple):
 
 def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find telephone numbers in a run of digits and of the marks between them."""
-    for start, end in _without_dates(text, start, end):
-        place = start
-        for strong in _strong(text, start, end):
+    for begin, stop in _without_dates(text, start, end):
+        place = begin
+        for strong in _strong(text, begin, stop):
             yield from _loose(text, place, strong.start)
             yield strong
             place = strong.end
-        yield from _loose(text, place, end)
+        yield from _loose(text, place, stop)
 
 
 def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
@@ -185,14 +159,19 @@ def _score(piece: _Piece) -> float:
         return _score_of_one(piece)
     if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text):
         return 0
-    if count >= _TRUNK_LEAST and count <= _TRUNK_MOST:
-        if _TRUNK.match(piece.text) and _is_grouped(piece.groups):
-            return 0.75
-        if _BRACKETS.match(piece.text):
-            return 0.7
-        if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text:
-            return 0.6
-    return 0.55 if piece.alone and 2 < len(piece.groups) < _MOST_GROUPS and "." not in piece.text else 0  # noqa: PLR2004
+    score = _score_of_form(piece) if _TRUNK_LEAST <= count <= _TRUNK_MOST else 0
+    if score or not piece.alone or "." in piece.text:
+        return score
+    return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+
+
+def _score_of_form(piece: _Piece) -> float:
+    """Judge how the digits are grouped."""
+    if _TRUNK.match(piece.text) and _is_grouped(piece.groups):
+        return 0.75
+    if _BRACKETS.match(piece.text):
+        return 0.7
+    return 0.6 if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text else 0
 
 
 def _score_of_one(piece: _Piece) -> float:

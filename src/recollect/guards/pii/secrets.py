@@ -24,32 +24,21 @@ _TOKEN = re.compile(
 _WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
 _HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
 _LABEL = re.compile(
-    r"(?<![A-Za-z0-9])(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord"
-    r"|l[oö]senord|adgangskode|has[lł]o|salasana|парол[ья]|密码|密碼|パスワード|비밀번호"
+    r"(?<![A-Za-z0-9])(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
+    r"|mot de passe|contrase[nñ]a|senha"
+    r"|wachtwoord|l[oö]senord|adgangskode|has[lł]o|salasana|парол[ья]|密码|密碼|パスワード|비밀번호"
     r"|pin(?:[ -]?code)?|cvv2?|cvc|otp"
     r"|(?P<key>(?:api|secret|access|private|auth|client|encryption|signing|account|master)"
     r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
-    r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|：|->|は|è |é |это )[ \t]{0,3}(?:is )?"
+    r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
+    r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
     r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{4,})",
     re.IGNORECASE,
 )
-_LABEL_WORDS = (
-    "pass",
-    "pwd",
-    "wort",
-    "contra",
-    "senha",
-    "wacht",
-    "senord",
-    "kode",
-    "has",
-    "salas",
-    "парол",
-    "密",
-    "パス",
+_WORDS = (
+    *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
+    *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
 )
-_MORE_LABEL_WORDS = ("비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential")
-_WORDS = _LABEL_WORDS + _MORE_LABEL_WORDS
 _TRAILING = ".,!?)]}:"
 _GOING_ON = _TRAILING + "=/+-_"
 _CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
@@ -61,7 +50,7 @@ _USER_INFO = 170
 
 
 def find_secrets(text: str) -> Iterator[Finding]:
-    """Find keys and tokens by their beginnings, what a label or a header names, and credentials in addresses."""
+    """Find tokens by their beginnings, what a label or a header names, and credentials in addresses."""
     for found in _TOKEN.finditer(text):
         yield Finding("secret", *found.span())
     for found in _HEADER.finditer(text):

@@ -7,17 +7,19 @@ from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import begin_of_word
 
 _GENERIC = (
-    "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro mobi museum "
-    "travel jobs cat asia tel post aero coop global agency digital email live news space world website design studio "
-    "academy network solutions company group life today center systems services software media eu"
+    "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro "
+    "mobi museum travel jobs cat asia tel post aero coop global agency digital email live news space world "
+    "website design studio academy network solutions company group life today center systems services "
+    "software media eu"
 )
 _COUNTRIES = (
-    "ac ad ae af ag ai al am ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz ca cd cf cg "
-    "ch ci ck cl cm cn cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et fi fj fk fm fo fr ga gb gd ge gf gg gh gi "
-    "gl gm gp gq gr gt gu gw gy hk hm hn hr ht hu ie il im iq ir it je jm jo jp ke kg kh ki km kn kp kr kw ky kz la lb "
-    "lc li lk lr ls lt lu lv ly ma mc me mg mh mk mm mn mo mp mq mr mt mu mv mw mx mz na nc ne nf ng ni nl no np nr nu "
-    "nz om pa pe pf pg ph pk pl pm pn pr pt pw qa re ro ru rw sa sb sc sd se sg si sk sl sm sn sr ss su sv sx sy sz tc "
-    "td tf tg th tj tk tl tm tn tr tt tv tw tz ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in"
+    "ac ad ae af ag ai al am ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz "
+    "ca cd cf cg ch ci ck cl cm cn cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et fi fj fk fm fo fr "
+    "ga gb gd ge gf gg gh gi gl gm gp gq gr gt gu gw gy hk hm hn hr ht hu ie il im iq ir it je jm jo jp ke "
+    "kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc me mg mh mk mm mn mo mp mq mr mt "
+    "mu mv mw mx mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm pn pr pt pw qa re ro ru "
+    "rw sa sb sc sd se sg si sk sl sm sn sr ss su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz "
+    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in"
 )
 _ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
 _SCHEME = re.compile(

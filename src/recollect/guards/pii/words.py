@@ -12,20 +12,22 @@ Meaning: TypeAlias = Literal["phone", "ssn", "other"]
 # A stem with a mark stands for the word itself only, one without for all words that begin so.
 _STEMS: dict[Meaning, str] = {
     "phone": (
-        "phone office! telef teléf télép teleph tel! mobil móvil movil handy celular cellul cell! cells! cellphone portable "
-        "fax whats sms call! calls! called! calling! dial ring! text! texted! reach contact hotline helpline landline "
-        "voicemail rufnummer anruf erreich ruf! appel joindre joignable llam chiam bellen bel! ligar ligue! zadzwo dzwo "
-        "телефон тел! звон моб! мобил gsm kontakt contatt contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
+        "phone office! telef teléf télép teleph tel! mobil móvil movil handy celular cellul cell! cells! "
+        "cellphone portable fax whats sms call! calls! called! calling! dial ring! text! texted! reach "
+        "contact hotline helpline landline voicemail rufnummer anruf erreich ruf! appel joindre joignable "
+        "llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! мобил gsm kontakt contatt "
+        "contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
     ),
     "ssn": "ssn social itin! tin! taxpayer",
     "other": (
-        "order invoice ticket track ref! refs! reference isbn issn serial sku part! parts! case! policy build! commit "
-        "version ver! account acct customer client transaction receipt confirmation product model! item! items! barcode "
-        "ean! upc! timestamp epoch id! ids! bestell rechnung kunden konto auftrag commande facture pedido factura "
-        "ordine fattura zamówien faktur bestelling population total price amount sum! score! coordinates latitude "
-        "longitude lat! lon! lng! doi! arxiv pid! port! ports! line! lines! row! rows! page bytes size! npi! routing "
-        "aba! заказ счет dollars euro vat! batch lot! revision rev! measurement patent card! cards! passport licen "
-        "badge tax! steuer member employee flight room! zip! plz! usd! eur! gbp! chf! jpy! inr! pln! sek! rs! ip! mac!"
+        "order invoice ticket track ref! refs! reference isbn issn serial sku part! parts! case! policy "
+        "build! commit version ver! account acct customer client transaction receipt confirmation product "
+        "model! item! items! barcode ean! upc! timestamp epoch id! ids! bestell rechnung kunden konto "
+        "auftrag commande facture pedido factura ordine fattura zamówien faktur bestelling population total "
+        "price amount sum! score! coordinates latitude longitude lat! lon! lng! doi! arxiv pid! port! ports! "
+        "line! lines! row! rows! page bytes size! npi! routing aba! заказ счет dollars euro vat! batch lot! "
+        "revision rev! measurement patent card! cards! passport licen badge tax! steuer member employee "
+        "flight room! zip! plz! usd! eur! gbp! chf! jpy! inr! pln! sek! rs! ip! mac!"
     ),
 }
 _NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "#")
@@ -36,7 +38,9 @@ _MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
 
 
 def _stems() -> Iterator[tuple[str, Meaning]]:
-    yield from ((stem, meaning) for meaning, stems in _STEMS.items() for stem in stems.split())
+    for meaning, stems in _STEMS.items():
+        for stem in stems.split():
+            yield stem, meaning
 
 
 _INDEX = {
