@@ -36,7 +36,8 @@ _INTERNATIONAL = re.compile(
 )
 _PREFIX = re.compile(r"\(?\+\D*|\(?00\D*|011\D+")
 _NORTH_AMERICAN = re.compile(
-    r"(?<!\d)(?:1[ .\-])?(?:\(\d{3}\)[ \-]{0,2}|\d{3}(?P<mark>[.\-/ \u2011]))\d{3}(?:(?P=mark)|[ .\-])\d{4}(?!\d)"
+    r"(?<!\d)(?:1[ .\-])?(?:\(\d{3}\)[ \-]{0,2}|\d{3}(?P<mark>[.\-/ \u2011]))"
+    r"\d{3}(?:(?P=mark)|[ .\-])\d{4}(?!\d)"
 )
 _TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0\(\d")
 _BRACKETS = re.compile(r"(?:\d ?)?\(\d{2,5}\) ?\d")
