@@ -31,7 +31,7 @@ _DATE = re.compile(r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}([./-])\d{1,2}\
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|#) ?\d{1,6}(?!\w)", re.IGNORECASE)
 _MARK = r"[ .\-/()\u00a0\u202f\u2011]"
 _INTERNATIONAL = re.compile(
-    r"(?:\(?\+|(?<![\d+])00|(?<!\d)011[ -])[ ()-]{0,2}"
+    r"(?:\(?\+|(?<![\d+])(?<!\d[ .\-/])(?:00|011[ -]))[ ()-]{0,2}"
     rf"\d(?:{_MARK}{{0,3}}\d){{6,16}}"
 )
 _PREFIX = re.compile(r"\(?\+\D*|\(?00\D*|011\D+")
@@ -105,7 +105,7 @@ def _strong(text: str, start: int, end: int) -> list[Finding]:
 
 
 def _international(text: str, start: int, end: int) -> Iterator[Finding]:
-    if "+" in text[start : start + 2] or "0" in text[start : start + 2] or " 00" in text[start:end]:
+    if "0" in text[start : start + 2] or "+" in text[start:end]:
         for match in _INTERNATIONAL.finditer(text, start, end):
             stop = _international_end(match[0])
             if stop and not text[match.start() - 1 : match.start()].isalnum():

@@ -40,7 +40,7 @@ _WORDS = (
     *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
 )
 _TRAILING = ".,!?)]}:"
-_GOING_ON = _TRAILING + "=/+-_"
+_MORE = "a1"  # goes on with any secret that can go on
 _CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE = 8, 4
@@ -67,12 +67,13 @@ def find_secrets(text: str) -> Iterator[Finding]:
 
 
 def open_secret(text: str) -> int:
-    """Return where a secret at the end of a text begins that may go on; shorter ones are held as words."""
+    """Return where a secret at the end of a text begins that may go on; short ones are held back as words."""
     best = _open_url(text)
     begin = max(0, begin_of_word(text) - REACH)
     if len(text) - begin > 2 * REACH:
-        for found in find_secrets(text[begin:]):
-            if not text[begin + found.end :].strip(_GOING_ON):
+        longer = text[begin:] + _MORE
+        for found in find_secrets(longer):
+            if found.end == len(longer) and begin + found.start < len(text):
                 best = min(best, begin + found.start)
     return best
 
