@@ -65,10 +65,54 @@ async def test_stream_is_the_same_for_random_cuts_of_long_texts() -> None:
 
 fragments = st.sampled_from(
     (
-        *("a@b.co", "@", "john", ".", "-", " ", "\n", "+49 ", "(0)", "555-123-4567", "123-45-", "6789", "4111 "),
-        *("1111", "DE89 ", "3704 0044 0532 0130 00", "AB ", "12 34 56 C", "1.2.3", ".4", "00:1A:", "2B:3C:4D:5E"),
-        *("password: ", "x1y2z3", "token=", "sk-proj-", "born ", "May 12, 1980", "://", "http", "a:b1@", "ext. 5"),
-        *("-----BEGIN ", "PRIVATE KEY-----\n", "MIIE123+/=\n", "-----END X-----", "eyJabcdefgh1.", "é", "|", "7" * 30),
+        *(
+            "a@b.co",
+            "@",
+            "john",
+            ".",
+            "-",
+            " ",
+            "\n",
+            "+49 ",
+            "(0)",
+            "555-123-4567",
+            "123-45-",
+            "6789",
+            "4111 ",
+        ),
+        *(
+            "1111",
+            "DE89 ",
+            "3704 0044 0532 0130 00",
+            "AB ",
+            "12 34 56 C",
+            "1.2.3",
+            ".4",
+            "00:1A:",
+            "2B:3C:4D:5E",
+        ),
+        *(
+            "password: ",
+            "x1y2z3",
+            "token=",
+            "sk-proj-",
+            "born ",
+            "May 12, 1980",
+            "://",
+            "http",
+            "a:b1@",
+            "ext. 5",
+        ),
+        *(
+            "-----BEGIN ",
+            "PRIVATE KEY-----\n",
+            "MIIE123+/=\n",
+            "-----END X-----",
+            "eyJabcdefgh1.",
+            "é",
+            "|",
+            "7" * 30,
+        ),
     )
 )
 
@@ -99,11 +143,10 @@ def test_no_more_than_the_limit_is_held_back_of_innocent_text(strategy: str) -> 
     tested = PIIDetector(strategy)  # type: ignore[arg-type]
     for text in (*INNOCENT, "a" * 2000, "1 " * 2000, "ab.cd-" * 500, "x@" * 600, "DE12 ab " * 300):
         held = HoldBack(lambda _: [], tested.open_from, limit=10**9)
-        given = out = 0
-        for character in text:
-            given += 1
+        out = 0
+        for size, character in enumerate(text, 1):
             out += len(held.feed(character))
-            assert given - out <= tested.holdback_limit
+            assert size - out <= tested.holdback_limit
 
 
 def chain(count: int) -> list[Processor]:
@@ -113,7 +156,8 @@ def chain(count: int) -> list[Processor]:
     third = Parallel(
         PIIDetector(types=["ssn", "ip"], id="third"), PIIDetector(types=["secret"], id="fourth"), id="both"
     )
-    return [first, second, third][:count]
+    guards: list[Processor] = [first, second, third]
+    return guards[:count]
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -124,9 +168,7 @@ async def test_stream_result_and_store_are_equal_and_clean_behind_several_guards
     """What was seen, what is returned and what is kept is one text, without anything personal in it."""
     text = "\n".join([*(sample.text for sample in SAMPLES), *(text for text, _ in LONG_SECRETS.values())])
     async with Memory() as memory:
-        agent = Agent(
-            ScriptedModel([text], chunk_size=size), memory=memory, output_processors=chain(count)
-        )
+        agent = Agent(ScriptedModel([text], chunk_size=size), memory=memory, output_processors=chain(count))
         events = await events_of(agent, "go")
         stored = (await memory.get_messages())[-1].text
     result = events[-1].result

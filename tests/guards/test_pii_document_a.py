@@ -1,7 +1,17 @@
 """Document A's integration tests with the real guard, in both ways to run an agent."""
 
 import pytest
-from tests.agent.support import CALL, Mode, answer, both_modes, events_of, lookup, model_of, streamed_text, texts
+from tests.agent.support import (
+    CALL,
+    Mode,
+    answer,
+    both_modes,
+    events_of,
+    lookup,
+    model_of,
+    streamed_text,
+    texts,
+)
 
 from recollect import Agent, Memory, PIIDetector, ToolCall
 
@@ -54,7 +64,8 @@ async def test_blocked_answer_leaves_nothing_behind(mode: Mode) -> None:
     """A tripwire instead of text, and no message is kept."""
     async with Memory() as memory:
         agent = Agent(
-            model_of("It is 4111 1111 1111 1111.", mode=mode), output_processors=[PIIDetector("block"), memory]
+            model_of("It is 4111 1111 1111 1111.", mode=mode),
+            output_processors=[PIIDetector("block"), memory],
         )
         result = await answer(agent, mode, "Which card?")
         saved = await memory.get_messages()
@@ -70,7 +81,10 @@ async def test_tool_arguments_and_results_are_kept_clean(mode: Mode) -> None:
     call = ToolCall(CALL.id, CALL.name, {"word": "ada@example.org"})
     async with Memory() as memory:
         agent = Agent(
-            model_of(call, "Done.", mode=mode), tools=[lookup], memory=memory, output_processors=[PIIDetector()]
+            model_of(call, "Done.", mode=mode),
+            tools=[lookup],
+            memory=memory,
+            output_processors=[PIIDetector()],
         )
         await answer(agent, mode, "Look it up")
         saved = await memory.get_messages()

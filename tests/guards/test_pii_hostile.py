@@ -12,10 +12,42 @@ SIZE = 1_000_000
 LIMIT = 20
 ORDINARY = "The 3 bears of 2024 paid $12.50 for it; call 415-555-0132 or mail a@b.co, then go on with life. "
 CRAFTED = (
-    *("a", "1", "@", "a@", "1.", "1 ", "4111 ", "4111-", "+1", "(1", ":", "00:", "-", "-----BEGIN PRIVATE KEY-----"),
-    *("-----BEGIN PRIVATE KEY-----\nab ", "eyJaaaaaaaa.", "sk_live_a", "password: ", "password=a1", "born 1 "),
+    *(
+        "a",
+        "1",
+        "@",
+        "a@",
+        "1.",
+        "1 ",
+        "4111 ",
+        "4111-",
+        "+1",
+        "(1",
+        ":",
+        "00:",
+        "-",
+        "-----BEGIN PRIVATE KEY-----",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY-----\nab ",
+        "eyJaaaaaaaa.",
+        "sk_live_a",
+        "password: ",
+        "password=a1",
+        "born 1 ",
+    ),
     *("DE12 ", "://", "http://a:b@", "www.", "a.bc/", "\\n", " ", "AB 12 ", "415-555-0132 ", "123-45-6789 "),
-    *("00 1", "né ", "geb. am ", "12345678:AA", "tel 1234567 ", "x@y.z", "4444444444444444-", "Bearer ", "1/1/"),
+    *(
+        "00 1",
+        "né ",
+        "geb. am ",
+        "12345678:AA",
+        "tel 1234567 ",
+        "x@y.z",
+        "4444444444444444-",
+        "Bearer ",
+        "1/1/",
+    ),
 )
 
 

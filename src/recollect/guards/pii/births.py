@@ -7,7 +7,7 @@ from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import has_any
 
 _LABEL = (
-    r"(?<![A-Za-z])(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
+    r"(?<!\w)(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
     r"|geb(?:oren|urtsdatum|urtstag|\.)?|né(?:e|\(e\))?"
     r"|date de naissance|naissance|nacid[oa]|nacimiento|nat[oa]"
     r"|data di nascita|nascita"

@@ -27,7 +27,10 @@ _CODES = {
 _LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
 _LONGEST_CODE = 3
 
-_DATE = re.compile(r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}([./-])\d{1,2}\2\d{1,2})(?!\d)")
+_YEAR = r"(?:19|20)\d{2}"
+_DATE = re.compile(
+    rf"(?<![\d+])(?:\d{{1,2}}([./-])\d{{1,2}}\1{_YEAR}|{_YEAR}([./-])\d{{1,2}}\2\d{{1,2}})(?!\d)"
+)
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|#) ?\d{1,6}(?!\w)", re.IGNORECASE)
 _MARK = r"[ .\-/()\u00a0\u202f\u2011]"
 _INTERNATIONAL = re.compile(

@@ -13,10 +13,10 @@ Meaning: TypeAlias = Literal["phone", "ssn", "other"]
 _STEMS: dict[Meaning, str] = {
     "phone": (
         "phone office! telef teléf télép teleph tel! mobil móvil movil handy celular cellul cell! cells! "
-        "cellphone portable fax whats sms call! calls! called! calling! dial ring! text! texted! reach "
-        "contact hotline helpline landline voicemail rufnummer anruf erreich ruf! appel joindre joignable "
-        "llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! мобил gsm kontakt contatt "
-        "contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
+        "cellphone portable fax whats sms call! calls! called! calling! dial! dials! dialing! dialling! "
+        "ring! text! texted! reach contact hotline helpline landline voicemail rufnummer anruf erreich ruf! "
+        "appel joindre joignable llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! "
+        "мобил gsm kontakt contatt contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
     ),
     "ssn": "ssn social itin! tin! taxpayer",
     "other": (
@@ -34,6 +34,7 @@ _NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "núm
 _IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
 _KEY = 2
 _WORD = re.compile(r"[^\W\d_]+|#")
+_DIGIT = re.compile(r"[0-9]")
 _MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
 
 
@@ -53,14 +54,17 @@ def meaning_before(text: str, start: int) -> Meaning | None:
     window = text[max(0, start - 48) : start].lower()
     if _MONEY.search(window):
         return "other"
-    words: list[str] = _WORD.findall(window)
+    line = window.rfind("\n")
     is_number = False
-    for word in reversed(words):
-        found = _meaning(word)
-        if found:
-            return found
-        is_number = is_number or word in _NUMBER
-    if is_number or any(word in window for word in _IN_CHINESE):
+    for found in reversed(list(_WORD.finditer(window))):
+        word = found[0]
+        meaning = _meaning(word)
+        if meaning == "other" and found.start() < line:
+            continue  # what another line counts is not this number
+        if meaning:
+            return meaning
+        is_number = is_number or (word in _NUMBER and not _DIGIT.search(window, found.end()))
+    if is_number or has_any(_IN_CHINESE, window):
         return "phone"
     return None
 
