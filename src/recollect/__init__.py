@@ -24,6 +24,7 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
+from recollect.guards.pii.presidio import PresidioEngine
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -41,6 +42,7 @@ from recollect.processors.message_history import MessageHistoryProcessor, Messag
 from recollect.processors.moderation import ModerationProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
+from recollect.processors.pii import PIIDetector
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
 from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
@@ -83,9 +85,11 @@ __all__ = [
     "ModerationProcessor",
     "NewerDatabaseError",
     "OtherThreadsProcessor",
+    "PIIDetector",
     "Parallel",
     "Part",
     "Placed",
+    "PresidioEngine",
     "Processor",
     "ProcessorProvider",
     "ReasoningPart",

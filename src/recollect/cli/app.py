@@ -3,6 +3,7 @@
 import typer
 
 from recollect.cli.bench_all import bench_all
+from recollect.cli.bench_guards import bench_guards
 from recollect.cli.bench_recall import bench_recall
 from recollect.cli.bench_store import bench_store
 from recollect.cli.bench_turn import bench_turn
@@ -41,6 +42,7 @@ app.add_typer(bench, name="bench")
 bench.command("store")(bench_store)
 bench.command("turn")(bench_turn)
 bench.command("recall")(bench_recall)
+bench.command("guards")(bench_guards)
 bench.command("all")(bench_all)
 
 

@@ -13,7 +13,7 @@ REDACTED = "[REDACTED]"
 """What stands in the place of a match where nothing else is said."""
 
 _CONTEXT = 64  # how much of what was let out a match may look back at
-_REMEMBERED = 4096  # how much of either end of a swallowed match is remembered
+_REMEMBERED = 512  # how much of either end of a swallowed match is remembered
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,56 +93,74 @@ class HoldBack:
         *,
         limit: int,
         replacement: Callable[[str], str] = lambda _: REDACTED,
+        settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
+        find_behind: Callable[[str, int], list[Span]] | None = None,
     ) -> None:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
-        `replacement` says what to write for an open match that is longer than the limit.
+        `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
+        each stretch of text before it is let out: the text around it, and where in that it begins and ends.
+        `find_behind` may leave out what ends before a place.
         """
         self._find = find
         self._open_from = open_from
         self._limit = limit
         self._replacement = replacement
+        self._settle = settle
+        self._find_behind = find_behind
         self._context = ""
         self._held = ""
         self._swallowed = ""
+        self._swallowed_from = 0
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
         if self._swallowed:
             text = self._swallow(text)
         self._held += text
-        out = self._release(self._boundary())
+        spans = self._spans(self._held)
+        out = self._release(self._boundary(spans), spans)
         if len(self._held) <= self._limit:
             return out
         # The open match is longer than may be held back: it goes, and so does the rest of it.
-        replacement = self._given_up()
-        self._swallowed, self._held = self._held, ""
+        whole, self._swallowed_from = self._context + self._held, len(self._context)
+        self._settle(whole, self._swallowed_from, len(whole))
+        replacement = self._given_up(whole)
+        self._swallowed, self._held = whole, ""
         return out + replacement
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
         self._swallowed = ""
-        out = self._release(len(self._held))
+        out = self._release(len(self._held), self._spans(self._held))
         self._context = ""
         return out
 
-    def _boundary(self) -> int:
+    def _boundary(self, spans: list[Span]) -> int:
         """Find the place up to which nothing can change: before the open match and what it touches."""
         before = len(self._context)
         boundary = max(self._open_from(self._context + self._held) - before, 0)
-        for span in reversed(self._spans(self._held)):
+        for span in reversed(spans):
             if span.start < boundary < span.end:
                 boundary = span.start
         return boundary
 
-    def _given_up(self) -> str:
+    def _given_up(self, whole: str) -> str:
         """Return what the guard itself would write: as far as it goes, the match may be found already."""
         begun = [span.replacement for span in self._spans(self._held) if span.start == 0]
-        return begun[0] if begun else self._replacement(self._context + self._held)
+        return begun[0] if begun else self._replacement(whole)
 
-    def _release(self, boundary: int) -> str:
+    def _release(self, boundary: int, spans: list[Span]) -> str:
+        """Let out what is before the boundary; `spans` are those of all that is held back.
+
+        They are not looked for again in what is let out: cut off there, it could look like something else.
+        """
+        if not boundary:
+            return ""
+        before = len(self._context)
+        self._settle(self._context + self._held, before, before + boundary)
         text, self._held = self._held[:boundary], self._held[boundary:]
-        out = apply_spans(text, self._spans(text)) if text else ""
+        out = apply_spans(text, [span for span in spans if span.end <= boundary])
         self._context = (self._context + text)[-_CONTEXT:]
         return out
 
@@ -150,7 +168,8 @@ class HoldBack:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""
         before = len(self._context)
         whole = self._context + text
-        found = ordered(self._find(whole), whole)
+        found = self._find_behind(whole, before) if self._find_behind else self._find(whole)
+        found = ordered(found, whole)
         return [
             Span(max(span.start - before, 0), span.end - before, span.replacement)
             for span in found
@@ -171,7 +190,7 @@ class HoldBack:
         return text[end:]
 
     def _goes_on(self, text: str) -> bool:
-        whole = self._swallowed + text
-        return self._open_from(whole) == 0 or any(
-            span.start == 0 and span.end == len(whole) for span in ordered(self._find(whole), whole)
+        whole, begin = self._swallowed + text, self._swallowed_from
+        return self._open_from(whole) <= begin or any(
+            span.start <= begin and span.end == len(whole) for span in ordered(self._find(whole), whole)
         )

@@ -54,11 +54,20 @@ class Parallel(SpanGuard):
 
     def find(self, text: str, ctx: RunContext) -> list[Span]:
         """Return the spans of all guards, merged."""
-        return _merged([_found(guard, text, ctx) for guard in self._finders], ctx)
+        return self.find_behind(text, 0, ctx)
+
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Return the same, but for what was let out earlier."""
+        return _merged([_found(guard, text, start, ctx) for guard in self._finders], ctx)
 
     def open_from(self, text: str) -> int:
         """Return the earliest place where one of the guards may still find something."""
         return min((guard.open_from(text) for guard in self._finders), default=len(text))
+
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Let every guard take note of what is let out, under its own name."""
+        for guard in self._finders:
+            guard.settle(text, start, end, ctx.member(id_of(guard)))
 
     @property
     def holds_whole_text(self) -> bool:
@@ -189,12 +198,12 @@ def _checked_member(guard: object) -> Processor:
     return guard
 
 
-def _found(guard: SpanGuard, text: str, ctx: RunContext) -> list[Span]:
+def _found(guard: SpanGuard, text: str, start: int, ctx: RunContext) -> list[Span]:
     """Let one guard look at a text, timed and noted under its own name."""
     own = ctx.member(id_of(guard))
     with own.trace.timed(own.processor_id, own.phase) as entry:
         try:
-            return ordered(guard.checked_find(text, own), text)
+            return ordered(guard.checked_find(text, own, start), text)
         except TripWire as trip:
             trip.processor_id = trip.processor_id or own.processor_id
             entry.tripwire = trip.reason

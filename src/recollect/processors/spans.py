@@ -40,9 +40,13 @@ class SpanGuard(Processor):
         """
         raise NotImplementedError
 
-    def checked_find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - some look at it
+        """Return what `find` does; what ends before `start`, which was let out earlier, may be left out."""
+        return self.find(text, ctx)
+
+    def checked_find(self, text: str, ctx: RunContext, start: int = 0) -> list[Span]:
         """Return what `find` does, if it is a list of spans of the text."""
-        found = self.find(text, ctx)
+        found = self.find_behind(text, start, ctx) if start else self.find(text, ctx)
         if not _are_spans(found, text):
             raise RecollectError(
                 f"{id_of(self)}.find must return a list of Span values, with places in the text it was given"
@@ -55,6 +59,14 @@ class SpanGuard(Processor):
         A guard that leaves this out lets no text of a message out before its end.
         """
         return 0
+
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Take note of a stretch of text that is about to be let out or handed on, each once; may abort.
+
+        What stands before `start` was let out earlier, what stands behind `end` is not let out yet. `find` is
+        asked again and again on a stream, also about matches that are not finished, so what is found is
+        reported here.
+        """
 
     @property
     def holds_whole_text(self) -> bool:
@@ -104,6 +116,8 @@ class SpanGuard(Processor):
                     self.open_from,
                     limit=self.holdback_limit,
                     replacement=self.replacement_of_open,
+                    find_behind=lambda text, start: self.checked_find(text, ctx, start),
+                    settle=lambda text, start, end: self.settle(text, start, end, ctx),
                 )
             )
         return cast("HoldBack | WholeText", ctx.state["holdback"])
@@ -155,7 +169,11 @@ class SpanGuard(Processor):
         return result
 
     def _clean(self, text: str, ctx: RunContext) -> str:
-        return apply_spans(text, ordered(self.checked_find(text, ctx), text)) if text else text
+        if not text:
+            return text
+        spans = ordered(self.checked_find(text, ctx), text)
+        self.settle(text, 0, len(text), ctx)
+        return apply_spans(text, spans)
 
 
 def _are_spans(found: object, text: str) -> bool:

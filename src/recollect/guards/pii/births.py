@@ -1,0 +1,55 @@
+"""Dates of birth: a date behind words that say whose day it is."""
+
+import re
+from collections.abc import Iterator
+
+from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import has_any
+
+_LABEL = (
+    r"(?<!\w)(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
+    r"|geb(?:oren|urtsdatum|urtstag|\.)?|né(?:e|\(e\))?"
+    r"|date de naissance|naissance|nacid[oa]|nacimiento|nat[oa]"
+    r"|data di nascita|nascita"
+    r"|nascid[oa]|data de nascimento|nascimento:"
+    r"|geboortedatum|född|födelsedatum|født"
+    r"|urodzon[yae]|urodzenia|ur\.|дата рождения|родил(?:ся|ась)|рождения)"
+    r"|出生日期|生年月日|生日|生于|출생"
+)
+_MONTHS = (
+    r"(?:jan|feb|mar|m[äa]r|apr|may|mai|mag|jun|jui|jul|lug|aug|ago|ao[uû]|sep|set"
+    r"|oct|okt|ott|out|nov|dec|dez|dic|d[ée]c|gen|ene"
+    r"|f[ée]v|f[ée]b|abr|avr|maj|mei|giu|sty|lut|kwi|cze|lip|sie|wrz|pa[zź]|lis|gru"
+    r"|янв|фев|мар|апр|ма[йя]|июн|июл|авг|сен|окт|ноя|дек)[a-zé-ûа-я]{0,9}\.?"
+)
+_DATE = (
+    rf"(?:\d{{1,2}}(?P<m>[./-]) ?\d{{1,2}}(?P=m) ?\d{{2,4}}|\d{{4}}[./-]\d{{1,2}}[./-]\d{{1,2}}"
+    rf"|\d{{4}}年\d{{1,2}}月\d{{1,2}}日"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?(?: de| of)? ?-?{_MONTHS}(?: de| of|,)? ?-?\d{{4}}"
+    rf"|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|\d{{8}})(?!\d)"
+)
+_GAP = r"[^\d\n]{0,16}?"
+_BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
+_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
+_WORDS = (
+    *("dob", "d.o.b", "born", "birth", "gebor", "geburt", "geb", "né", "naissance", "nacid", "nacim"),
+    *("nato", "nata", "nascid", "nascim", "nascita", "född", "födel", "født", "urodz", "ur."),
+    *("рожд", "родил", "生", "출생"),
+)
+_WIDTH = 64
+
+
+def find_births(text: str) -> Iterator[Finding]:
+    """Find dates right behind such words."""
+    if has_any(_WORDS, text.lower()):
+        for found in _BIRTH.finditer(text):
+            yield Finding("dob", *found.span("date"), 0.9)
+
+
+def open_birth(text: str) -> int:
+    """Return where a date at the end of a text may begin: behind the word that names it."""
+    tail = text[-_WIDTH:]
+    if not has_any(_WORDS, tail.lower()):
+        return len(text)
+    found = _OPEN.search(tail)
+    return len(text) - len(tail) + found.start("rest") if found else len(text)

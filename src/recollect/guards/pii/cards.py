@@ -1,0 +1,78 @@
+"""Payment cards: the first digits say whose it is, the last one proves the others."""
+
+import re
+from collections.abc import Iterator
+
+from recollect.guards.pii.finding import Finding
+
+_GROUP = re.compile(r"[0-9]+")
+_LONGEST, _SHORTEST = 19, 12
+_BRANDS = (
+    # The first digits, and how long a number that begins so is.
+    (re.compile(r"4"), {13, 16, 19}),
+    (re.compile(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), {16}),
+    (re.compile(r"3[47]"), {15}),
+    (re.compile(r"6011|64[4-9]|65"), {16, 17, 18, 19}),
+    (re.compile(r"30[0-5]|309|36|3[89]"), {14, 16, 19}),
+    (re.compile(r"35"), {16, 17, 18, 19}),
+    (re.compile(r"1800|2131"), {15}),
+    (re.compile(r"62|81"), {16, 17, 18, 19}),
+    (re.compile(r"220[0-4]"), {16, 17, 18, 19}),
+    (re.compile(r"60|82|508"), {16}),
+    (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
+)
+_EAN = 13
+_MOST_GROUPS = 7
+_LEAST_GROUP = 3
+
+
+def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
+    if end - start < _SHORTEST:
+        return
+    groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
+    for place in range(len(groups)):
+        yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
+
+
+def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
+    """Yield the card numbers that begin with the first of some groups."""
+    start, place = groups[0]
+    number, mark = text[start:place], ""
+    if _is_card(number):
+        yield Finding("card", start, place)
+    for begin, end in groups[1:]:
+        between = text[place:begin]
+        if (
+            between not in (" ", "-", ".", "\u00a0")
+            or (mark and between != mark)
+            or len(number) < _LEAST_GROUP
+        ):
+            return
+        number, mark, last, place = number + text[begin:end], between, end - begin, end
+        if _is_card(number):
+            yield Finding("card", start, end)
+        if last < _LEAST_GROUP or len(number) > _LONGEST:
+            return  # only the last group may be short
+
+
+def is_luhn(digits: str) -> bool:
+    """Whether the last digit fits the others by Luhn's rule."""
+    odd = sum(map(int, digits[-1::-2]))
+    even = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (odd + even) % 10 == 0
+
+
+def _is_card(number: str) -> bool:
+    size = len(number)
+    if not _SHORTEST <= size <= _LONGEST:
+        return False
+    if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
+        return False
+    if number.count(number[0]) == size or (size == _EAN and _is_ean(number)):
+        return False  # a product's bar code has as many digits as an old card
+    return is_luhn(number)
+
+
+def _is_ean(number: str) -> bool:
+    return (sum(map(int, number[::2])) + 3 * sum(map(int, number[1::2]))) % 10 == 0

@@ -1,0 +1,180 @@
+"""All rules together: which kinds are looked for, and what of a text may still become a finding."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from recollect.guards.pii.addresses import find_emails, open_email
+from recollect.guards.pii.births import find_births, open_birth
+from recollect.guards.pii.cards import find_cards
+from recollect.guards.pii.finding import REACH, Finding, settled
+from recollect.guards.pii.iban import find_ibans, open_iban
+from recollect.guards.pii.keys import find_private_keys, open_private_key
+from recollect.guards.pii.national import REGIONS, NationalIds
+from recollect.guards.pii.network import find_ips, find_macs
+from recollect.guards.pii.phones import find_phones, find_written_phones
+from recollect.guards.pii.secrets import find_secrets, open_secret
+from recollect.guards.pii.ssn import find_ssns
+from recollect.guards.pii.urls import find_urls, open_url
+
+DEFAULT_TYPES = ("email", "phone", "card", "ssn", "national_id", "iban", "ip", "mac", "secret", "dob")
+"""What is looked for unless something else is said: nothing that is also ordinary text."""
+
+TYPES = (*DEFAULT_TYPES, "url")
+"""All kinds that the rules know."""
+
+PATTERN_WIDTH = 128
+"""How much text a stream holds back for patterns of the user's own."""
+
+_MAYBE = re.compile(r"[0-9@]|[_-][A-Za-z0-9_-]{8}|[!#$%^&*~?][A-Za-z]|-----")
+_RUN = re.compile(r"(?:\+|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
+_RUN_MARKS = " .-/()+\u00a0\u202f\u2011"
+_LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
+_LONGEST_NUMBER = 40
+_LEAST_DIGITS = 7
+_RUN_BACKWARDS = re.compile(r"[ .\-/()+\u00a0\u202f\u20110-9]*")
+_EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z")
+_TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
+_LETTER = re.compile(r"[A-Za-z_]")
+_GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
+_DIGIT = re.compile(r"[0-9]")
+_BLANKS = re.compile(r"\S*")
+
+RunRule = Callable[[str, int, int], Iterator[Finding]]
+TextRule = Callable[[str], Iterator[Finding]]
+
+
+class PIIFinder:
+    """Finds personal data of chosen kinds; holds settings only, so that one finder serves many texts."""
+
+    def __init__(
+        self,
+        types: Collection[str] = DEFAULT_TYPES,
+        *,
+        regions: Collection[str] = REGIONS,
+        patterns: Mapping[str, re.Pattern[str]] | None = None,
+        threshold: float = 0.5,
+    ) -> None:
+        """Take kinds, the countries whose national numbers count, patterns by name, and the least score."""
+        self._threshold = threshold
+        self._regions = frozenset(regions)
+        self._national = NationalIds(self._regions)
+        self._patterns = dict(patterns or {})
+        self._types = frozenset(types)
+        known: dict[str, TextRule] = {
+            "email": find_emails,
+            "iban": find_ibans,
+            "ip": find_ips,
+            "mac": find_macs,
+            "dob": find_births,
+            "url": find_urls,
+            "secret": find_all_secrets,
+            "national_id": self._national.find,
+        }
+        self._rules = [rule for name, rule in known.items() if name in self._types]
+        self._run_rules = list(self._chosen_run_rules())
+
+    def find(self, text: str, start: int = 0) -> list[Finding]:
+        """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
+        found = [
+            Finding(name, *match.span())
+            for name, pattern in self._patterns.items()
+            for match in pattern.finditer(text)
+            if match.end() > match.start()
+        ]
+        if "url" in self._types or _MAYBE.search(text, start):
+            for rule in self._rules:
+                found += rule(text)
+            if self._run_rules:
+                found += self._in_runs(text)
+        return settled(item for item in found if item.score >= self._threshold) if found else found
+
+    def open_from(self, text: str) -> int:
+        """Return where something at the end of a text may begin that later text can complete or change.
+
+        It is the beginning of a word, unless that is very long: a word in halves could look like another one.
+        """
+        place = self._open(text)
+        return place if place == len(text) else _begin_of_word(text[:place])
+
+    def _open(self, text: str) -> int:
+        size = len(text)
+        word = _begin_of_word(text)
+        place = min(word, open_private_key(text))
+        if self._patterns:
+            place = min(place, max(0, size - PATTERN_WIDTH))
+        if "url" in self._types:
+            place = min(place, open_url(text))
+        tail = text[-REACH:]
+        if "@" in tail or size - word >= REACH:
+            place = min(place, open_email(text), open_secret(text))
+        elif "://" in tail:
+            place = min(place, open_secret(text))
+        place = min(place, open_birth(text))
+        if _DIGIT.search(tail):
+            place = min(place, open_iban(text), _open_run(text))
+        if tail[-1:].islower():
+            return place
+        two = _TWO_LETTERS.search(tail)
+        return min(place, size - len(tail) + two.start()) if two else place
+
+    def _chosen_run_rules(self) -> Iterator[tuple[RunRule, RunRule]]:
+        if "card" in self._types:
+            yield find_cards, find_cards
+        if "ssn" in self._types and "US" in self._regions:
+            yield find_ssns, find_ssns
+        if "national_id" in self._types:
+            yield self._national.find_in_run, _nothing
+        if "phone" in self._types:
+            yield find_phones, find_written_phones
+
+    def _in_runs(self, text: str) -> Iterable[Finding]:
+        for run in _RUN.finditer(text):
+            if run.end() - run.start() >= _LEAST_DIGITS:
+                start, end = _without_halves(text, *run.span())
+                for short, long in self._run_rules if end - start >= _LEAST_DIGITS else ():
+                    yield from (short if end - start <= _LONGEST_RUN else long)(text, start, end)
+
+
+def find_all_secrets(text: str) -> Iterator[Finding]:
+    """Find secrets of one word and private keys."""
+    if "-----BEGIN" in text:
+        yield from find_private_keys(text)
+    yield from find_secrets(text)
+
+
+def _nothing(_: str, __: int, ___: int) -> Iterator[Finding]:
+    yield from ()
+
+
+def _without_halves(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut off the first and the last word of a run where letters or other marks make them something else."""
+    if start and _LETTER.match(text, start - 1):
+        blank = text.find(" ", start, end)
+        start = blank + 1 if blank >= 0 else end
+    if _GOES_ON.match(text, end):
+        blank = text.rfind(" ", start, end)
+        end = blank if blank >= 0 else start
+    return start, end
+
+
+def _begin_of_word(text: str) -> int:
+    """Return where the last word begins, but no further back than a rule reaches."""
+    found = _BLANKS.match(text[: -REACH - 1 : -1])
+    return len(text) - (found.end() if found else 0)
+
+
+def _open_run(text: str) -> int:
+    """Return where digits at the end of a text begin, or the last of them that still may be a number."""
+    extension = _EXTENSION_OPEN.search(text, max(0, len(text) - 20))
+    end = extension.start() if extension else len(text)
+    reach = text[max(0, end - REACH - 1) : end]
+    found = _RUN_BACKWARDS.match(reach[::-1])
+    size = found.end() if found else 0
+    if not _DIGIT.search(reach, len(reach) - size):
+        return len(text)
+    if size <= _LONGEST_RUN:
+        return end - size
+    begin = end - _LONGEST_NUMBER
+    while begin > 0 and text[begin - 1].isdigit():
+        begin -= 1
+    return max(begin, end - REACH)

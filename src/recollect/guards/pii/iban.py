@@ -1,0 +1,76 @@
+"""Account numbers in the international form: a country, two check digits, and as many more as it uses."""
+
+import re
+from collections.abc import Iterator
+
+from recollect.guards.pii.finding import Finding
+
+_LENGTHS = {
+    name: int(size)
+    for size, names in {
+        "15": "NO",
+        "16": "BE BI",
+        "18": "DK FI FO GL NL SD",
+        "19": "MK SI",
+        "20": "AT BA EE KZ LT LU MN XK",
+        "21": "CH CR HR LI LV",
+        "22": "BG BH DE GB GE IE ME RS VA",
+        "23": "AE GI IL IQ OM SO TL",
+        "24": "AD CZ ES MD PK RO SA SE SK TN VG",
+        "25": "LY PT ST",
+        "26": "IS TR",
+        "27": "BF BJ CF CG CI CM DJ FR GR IT KM MC MG ML MR NE SM SN TD TG",
+        "28": "AL AZ BY CY DO DZ GT HN HU LB MA NI PL SV",
+        "29": "BR EG FK PS QA UA",
+        "30": "JO KW MU YE",
+        "31": "MT SC",
+        "32": "LC",
+        "33": "RU",
+    }.items()
+    for name in names.split()
+}
+_BEGIN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9])")
+_REST = re.compile(r"(?:[ \u00a0-]?[A-Za-z0-9]){11,40}")
+_PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}(?![A-Za-z0-9])")
+_OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
+_MARKS = re.compile(r"[^A-Za-z0-9]")
+_MODULUS = 97
+_WIDEST = 44
+
+
+def find_ibans(text: str) -> Iterator[Finding]:
+    """Find account numbers whose check digits are right; one in one piece may have another length."""
+    for begin in _BEGIN.finditer(text):
+        size = _LENGTHS.get(begin[1].upper())
+        end = _end(text, begin.start(), size) if size else 0
+        if end and _is_valid(_MARKS.sub("", text[begin.start() : end])):
+            yield Finding("iban", begin.start(), end)
+        elif size:
+            piece = _PIECE.match(text, begin.start())
+            if piece and _is_valid(piece[0]):
+                yield Finding("iban", *piece.span(), 0.7)
+
+
+def open_iban(text: str) -> int:
+    """Return where a number at the end of a text may have begun that is not complete."""
+    found = _OPEN.search(text, max(0, len(text) - _WIDEST))
+    return found.start() if found and found[1].upper() in _LENGTHS else len(text)
+
+
+def _end(text: str, start: int, size: int) -> int:
+    """Return where so many letters and digits end, or 0 if there are not as many or more stand behind."""
+    rest = _REST.match(text, start + 4, start + 4 + _WIDEST)
+    if not rest:
+        return 0
+    seen = 4
+    for place in range(start + 4, rest.end()):
+        seen += text[place].isalnum()
+        if seen == size:
+            follows = text[place + 1 : place + 2]
+            return 0 if follows.isascii() and follows.isalnum() else place + 1
+    return 0
+
+
+def _is_valid(number: str) -> bool:
+    turned = number[4:] + number[:4]
+    return int("".join(str(int(char, 36)) for char in turned)) % _MODULUS == 1

@@ -1,0 +1,209 @@
+"""Telephone numbers: international ones by country code and length, others by how people write them."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import meaning_before
+
+_CODES = {
+    # Country codes by how many digits follow them; codes that are not here do not exist.
+    (10, 10): "1 7",
+    (8, 10): (
+        "20 27 30 31 33 34 36 40 41 44 45 46 47 48 51 53 54 56 57 58 60 61 63 64 65 66 90 91 92 93 94 95 98"
+    ),
+    (6, 12): "32 39 43 49 52 55 62 81 82 84 86",
+    (7, 12): (
+        "211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 "
+        "239 240 241 242 243 244 245 246 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 "
+        "265 266 267 268 269 297 298 299 350 351 352 353 354 355 356 357 358 359 370 371 372 373 374 375 "
+        "376 377 378 380 381 382 383 385 386 387 389 420 421 423 500 501 502 503 504 505 506 507 508 509 "
+        "590 591 592 593 594 595 596 597 598 599 670 672 673 674 675 676 677 678 679 680 681 682 683 685 "
+        "686 687 688 689 690 691 692 800 850 852 853 855 856 870 880 886 888 960 961 962 963 964 965 966 "
+        "967 968 970 971 972 973 974 975 976 977 979 992 993 994 995 996 998"
+    ),
+}
+_LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
+_LONGEST_CODE = 3
+
+_YEAR = r"(?:19|20)\d{2}"
+_DATE = re.compile(
+    rf"(?<![\d+])(?:\d{{1,2}}([./-])\d{{1,2}}\1{_YEAR}|{_YEAR}([./-])\d{{1,2}}\2\d{{1,2}})(?!\d)"
+)
+_EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|#) ?\d{1,6}(?!\w)", re.IGNORECASE)
+_MARK = r"[ .\-/()\u00a0\u202f\u2011]"
+_INTERNATIONAL = re.compile(
+    r"(?:\(?\+|(?<![\d+])(?<!\d[ .\-/])(?:00|011[ -]))[ ()-]{0,2}"
+    rf"\d(?:{_MARK}{{0,3}}\d){{6,16}}"
+)
+_PREFIX = re.compile(r"\(?\+\D*|\(?00\D*|011\D+")
+_NORTH_AMERICAN = re.compile(
+    r"(?<!\d)(?:1[ .\-])?(?:\(\d{3}\)[ \-]{0,2}|\d{3}(?P<mark>[.\-/ \u2011]))"
+    r"\d{3}(?:(?P=mark)|[ .\-])\d{4}(?!\d)"
+)
+_TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0\(\d")
+_BRACKETS = re.compile(r"(?:\d ?)?\(\d{2,5}\) ?\d")
+_DIGITS = re.compile(r"\d+")
+_PIECE = re.compile(r"\(?\d(?:.*\d)?")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+")
+_FORMS = frozenset(
+    {(2, 5, 4), (2, 4, 4), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (1, 3, 3, 4), (1, 3, 3, 2, 2), (3, 3, 2, 2)}
+)
+_LEAST, _MOST = 7, 15
+_TRUNK_LEAST, _TRUNK_MOST = 9, 13
+_ALONE_LEAST = 8
+_LEAST_GROUPS, _MOST_GROUPS = 3, 6
+_MOBILE = re.compile(r"[2-9]\d{9}|1[3-9]\d{9}")
+_LONG_ZERO = re.compile(r"0[1-9]\d{8,9}")
+
+
+class _Piece(NamedTuple):
+    """A part of a run that may be one number, and what is known about what stands around it."""
+
+    text: str
+    groups: tuple[str, ...]
+    meaning: str | None
+    alone: bool
+
+
+def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find telephone numbers in a run of digits and of the marks between them."""
+    for begin, stop in _without_dates(text, start, end):
+        place = begin
+        for strong in _strong(text, begin, stop):
+            yield from _loose(text, place, strong.start)
+            yield strong
+            place = strong.end
+        yield from _loose(text, place, stop)
+
+
+def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find only numbers whose form alone says what they are: for runs too long to judge as a whole."""
+    yield from _strong(text, start, end)
+
+
+def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield what is left of a run when dates are taken out."""
+    place = start
+    for date in _DATE.finditer(text, start, end):
+        yield place, date.start()
+        place = date.end()
+    yield place, end
+
+
+def _strong(text: str, start: int, end: int) -> list[Finding]:
+    """Find numbers with a country code, and those grouped as in North America, in the order of the text."""
+    international = list(_international(text, start, end))
+    found, place = list(international), 0
+    for match in _NORTH_AMERICAN.finditer(text, start, end):
+        while place < len(international) and international[place].end <= match.start():
+            place += 1
+        if place == len(international) or match.end() <= international[place].start:
+            meaning = meaning_before(text, match.start())
+            found.append(
+                _finding(text, *match.span(), (0.7 if match["mark"] == " " else 0.85) - _less(meaning))
+            )
+    return sorted(found, key=lambda item: item.start)
+
+
+def _international(text: str, start: int, end: int) -> Iterator[Finding]:
+    if "0" in text[start : start + 2] or "+" in text[start:end]:
+        for match in _INTERNATIONAL.finditer(text, start, end):
+            stop = _international_end(match[0])
+            if stop and not text[match.start() - 1 : match.start()].isalnum():
+                yield _finding(text, match.start(), match.start() + stop, 0.95)
+
+
+def _international_end(number: str) -> int:
+    """Return where a number with a country code ends: at the last group with which it is not too long."""
+    prefix = _PREFIX.match(number)
+    begin = prefix.end() if prefix else 0
+    code = _code(re.sub(r"\D", "", number[begin : begin + 6]))
+    if not code:
+        return 0
+    least, most = _LENGTHS[code]
+    best = seen = 0
+    for group in _DIGITS.finditer(number, begin):
+        if group[0] == "0" and number[group.start() - 1] == "(":
+            continue  # "(0)" is dialled only inside the country
+        seen += len(group[0])
+        if least <= seen - len(code) <= most + 1:
+            best = group.end()
+    return best
+
+
+def _code(digits: str) -> str:
+    return next((digits[:size] for size in range(1, _LONGEST_CODE + 1) if digits[:size] in _LENGTHS), "")
+
+
+def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Judge what has no form of its own by the words before it, its groups, and whether it stands alone."""
+    if end - start < _LEAST:
+        return
+    match = _PIECE.search(text, start, end)
+    if not match or match.end() - match.start() < _LEAST:
+        return
+    begin = match.start() + (match[0][0] == "(" and ")" not in match[0])
+    piece = text[begin : match.end()]
+    groups = tuple(_DIGITS.findall(piece))
+    if not _LEAST <= sum(map(len, groups)) <= _MOST:
+        return
+    meaning = meaning_before(text, begin)
+    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, match.end())))
+    if score:
+        yield _finding(text, begin, match.end(), score - _less(meaning))
+
+
+def _score(piece: _Piece) -> float:
+    if piece.meaning == "phone":
+        return 0.9
+    count = sum(map(len, piece.groups))
+    if len(piece.groups) == 1 and "(" not in piece.text:
+        return _score_of_one(piece)
+    if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text):
+        return 0
+    score = _score_of_form(piece) if _TRUNK_LEAST <= count <= _TRUNK_MOST else 0
+    if score or not piece.alone or "." in piece.text:
+        return score
+    return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+
+
+def _score_of_form(piece: _Piece) -> float:
+    """Judge how the digits are grouped."""
+    if _TRUNK.match(piece.text) and _is_grouped(piece.groups):
+        return 0.75
+    if _BRACKETS.match(piece.text):
+        return 0.7
+    return 0.6 if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text else 0
+
+
+def _score_of_one(piece: _Piece) -> float:
+    """Judge digits in one piece: most of them are something else."""
+    if _LONG_ZERO.fullmatch(piece.text):
+        return 0.55
+    if _MOBILE.fullmatch(piece.text):
+        return 0.6 if piece.alone else 0.4
+    return 0
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether nothing but a bracket or a table's line stands beside it, as in a list of contacts."""
+    before, behind = text[max(0, start - 2) : start].rstrip(" ")[-1:], text[end : end + 1]
+    return before in ("", "\n", "|", "(", "\t") and (
+        behind in ("", "\n", "|", ")", "\t") or (before, behind) == ("|", " ")
+    )
+
+
+def _is_grouped(groups: tuple[str, ...]) -> bool:
+    """Whether digits stand in pairs, threes or longer, and not one by one."""
+    return len(groups) < _MOST_GROUPS and all(len(group) > 1 for group in groups[1:])
+
+
+def _less(meaning: str | None) -> float:
+    return 0.35 if meaning == "other" else 0.2 if meaning == "ssn" else 0
+
+
+def _finding(text: str, start: int, end: int, score: float) -> Finding:
+    extension = _EXTENSION.match(text, end)
+    return Finding("phone", start, extension.end() if extension else end, score)

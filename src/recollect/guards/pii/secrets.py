@@ -1,0 +1,102 @@
+"""Keys, tokens and passwords: by the beginnings that their makers gave them, or by the word before them."""
+
+import re
+from collections.abc import Iterator
+
+from recollect.guards.pii.finding import REACH, Finding
+from recollect.guards.pii.words import begin_of_word, has_any
+
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_])(?:"
+    r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{12,}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{12,}"
+    r"|[srp]k_(?:live|test)_[A-Za-z0-9]{8,}|whsec_[A-Za-z0-9+/=]{16,}"
+    r"|sk-(?:proj|svcacct|admin|ant|or|lf)-[A-Za-z0-9_-]{8,}|sk-[A-Za-z0-9]{16,}(?![A-Za-z0-9])"
+    r"|AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{16,}|GOCSPX-[0-9A-Za-z_-]{16,}"
+    r"|npm_[A-Za-z0-9]{24,}|pypi-[A-Za-z0-9_-]{32,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}"
+    r"|xai-[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{32,}|dckr_pat_[A-Za-z0-9_-]{16,}"
+    r"|shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{16,}|sq0[a-z]{3}-[0-9A-Za-z_-]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
+    r"|SK[0-9a-f]{32}(?![0-9A-Za-z])|[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){0,3}"
+    r"|AGE-SECRET-KEY-1[0-9A-Z]{20,})"
+)
+_WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
+_HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
+_LABEL = re.compile(
+    r"(?<![A-Za-z0-9])(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
+    r"|mot de passe|contrase[nñ]a|senha"
+    r"|wachtwoord|l[oö]senord|adgangskode|has[lł]o|salasana|парол[ья]|密码|密碼|パスワード|비밀번호"
+    r"|pin(?:[ -]?code)?|cvv2?|cvc|otp"
+    r"|(?P<key>(?:api|secret|access|private|auth|client|encryption|signing|account|master)"
+    r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
+    r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
+    r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
+    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{4,})",
+    re.IGNORECASE,
+)
+_WORDS = (
+    *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
+    *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
+)
+_TRAILING = ".,!?)]}:"
+_MORE = "a1"  # goes on with any secret that can go on
+_CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
+_SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
+_KEY_SIZE, _WORD_SIZE = 8, 4
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
+_URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
+_USER_INFO = 170
+
+
+def find_secrets(text: str) -> Iterator[Finding]:
+    """Find tokens by their beginnings, what a label or a header names, and credentials in addresses."""
+    for found in _TOKEN.finditer(text):
+        yield Finding("secret", *found.span())
+    for found in _HEADER.finditer(text):
+        if any(char.isdigit() for char in found[1]):
+            yield Finding("secret", *found.span(1), 0.9)
+    if "://" in text:
+        for found in _URL.finditer(text):
+            yield Finding("secret", *found.span(1))
+    if "hooks.slack.com" in text:
+        for found in _WEBHOOK.finditer(text):
+            yield Finding("secret", *found.span(1))
+    if has_any(_WORDS, text.lower()):
+        yield from _labelled(text)
+
+
+def open_secret(text: str) -> int:
+    """Return where a secret at the end of a text begins that may go on; short ones are held back as words."""
+    best = _open_url(text)
+    begin = max(0, begin_of_word(text) - REACH)
+    if len(text) - begin > 2 * REACH:
+        longer = text[begin:] + _MORE
+        for found in find_secrets(longer):
+            if found.end == len(longer) and begin + found.start < len(text):
+                best = min(best, begin + found.start)
+    return best
+
+
+def _open_url(text: str) -> int:
+    place = text.rfind("://")
+    if place < 0 or len(text) - place > _USER_INFO or not _URL_OPEN.match(text, place + 3):
+        return len(text)
+    return max(0, place - 16)
+
+
+def _labelled(text: str) -> Iterator[Finding]:
+    for found in _LABEL.finditer(text):
+        value = found["value"].rstrip(_TRAILING)
+        if _is_value(value, is_key=found["key"] is not None):
+            yield Finding("secret", found.start("value"), found.start("value") + len(value), 0.85)
+
+
+def _is_value(value: str, *, is_key: bool) -> bool:
+    """Whether a word behind a label is a secret: prose has no digits there, code has brackets."""
+    if len(value) < (_KEY_SIZE if is_key else _WORD_SIZE) or _CODE.match(value):
+        return False
+    digits = sum(char.isdigit() for char in value)
+    if is_key:
+        return 0 < digits < len(value)
+    return digits > 0 or _SIGNS.search(value) is not None

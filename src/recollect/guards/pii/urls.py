@@ -1,0 +1,68 @@
+"""Addresses on the web: with a scheme, with www, or a bare domain under a name that is used for them."""
+
+import re
+from collections.abc import Iterator
+
+from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import begin_of_word
+
+_GENERIC = (
+    "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro "
+    "mobi museum travel jobs cat asia tel post aero coop global agency digital email live news space world "
+    "website design studio academy network solutions company group life today center systems services "
+    "software media eu"
+)
+_COUNTRIES = (
+    "ac ad ae af ag ai al am ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz "
+    "ca cd cf cg ch ci ck cl cm cn cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et fi fj fk fm fo fr "
+    "ga gb gd ge gf gg gh gi gl gm gp gq gr gt gu gw gy hk hm hn hr ht hu ie il im iq ir it je jm jo jp ke "
+    "kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc me mg mh mk mm mn mo mp mq mr mt "
+    "mu mv mw mx mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm pn pr pt pw qa re ro ru "
+    "rw sa sb sc sd se sg si sk sl sm sn sr ss su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz "
+    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in"
+)
+_ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
+_SCHEME = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    r"(?<![A-Za-z0-9\u00c0-\u024f@._/\\:$-])(?<![=(]['\"])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}([A-Za-z]{2,12})(?![A-Za-z0-9_@(\[=-])(?!\.[A-Za-z0-9])"
+    r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
+)
+_TRAILING = ".,;:!?*_~'\""
+_NAME = 2
+
+
+def find_urls(text: str) -> Iterator[Finding]:
+    """Find addresses, without the punctuation of the sentence around them."""
+    for found in _SCHEME.finditer(text):
+        end = found.start() + len(_trimmed(found[0]))
+        yield Finding("url", found.start(), end)
+    for found in _BARE.finditer(text):
+        if _is_domain(found[0], found[1]):
+            yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])), 0.7)
+
+
+def open_url(text: str) -> int:
+    """Return where an address at the end of a text begins that may go on."""
+    begin = begin_of_word(text)
+    found = _SCHEME.search(text, begin) or _BARE.search(text, begin)
+    return found.start() if found and not text[found.end() :].strip(_TRAILING + ")]") else len(text)
+
+
+def _trimmed(address: str) -> str:
+    address = address.rstrip(_TRAILING)
+    for opened, closed in ("()", "[]"):
+        while address.endswith(closed) and address.count(closed) > address.count(opened):
+            address = address[:-1].rstrip(_TRAILING)
+    return address
+
+
+def _is_domain(address: str, ending: str) -> bool:
+    """Whether it ends as domains do, and not as a sentence does that lacks a blank."""
+    host = address.partition("/")[0]
+    if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper()):
+        return False
+    name = host.split(".")[-2]
+    return len(name) >= _NAME and not name.isdigit()

@@ -1,0 +1,94 @@
+"""The words before a number that say what it is, in the languages that people write to agents in."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from recollect.guards.pii.finding import REACH
+
+Meaning: TypeAlias = Literal["phone", "ssn", "other"]
+"""What words say that a number is; `other` is all that is counted, sold or filed."""
+
+# A stem with a mark stands for the word itself only, one without for all words that begin so.
+_STEMS: dict[Meaning, str] = {
+    "phone": (
+        "phone office! telef teléf télép teleph tel! mobil móvil movil handy celular cellul cell! cells! "
+        "cellphone portable fax whats sms call! calls! called! calling! dial! dials! dialing! dialling! "
+        "ring! text! texted! reach contact hotline helpline landline voicemail rufnummer anruf erreich ruf! "
+        "appel joindre joignable llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! "
+        "мобил gsm kontakt contatt contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
+    ),
+    "ssn": "ssn social itin! tin! taxpayer",
+    "other": (
+        "order invoice ticket track ref! refs! reference isbn issn serial sku part! parts! case! policy "
+        "build! commit version ver! account acct customer client transaction receipt confirmation product "
+        "model! item! items! barcode ean! upc! timestamp epoch id! ids! bestell rechnung kunden konto "
+        "auftrag commande facture pedido factura ordine fattura zamówien faktur bestelling population total "
+        "price amount sum! score! coordinates latitude longitude lat! lon! lng! doi! arxiv pid! port! ports! "
+        "line! lines! row! rows! page bytes size! npi! routing aba! заказ счет dollars euro vat! batch lot! "
+        "revision rev! measurement patent card! cards! passport licen badge tax! steuer member employee "
+        "flight room! zip! plz! usd! eur! gbp! chf! jpy! inr! pln! sek! rs! ip! mac!"
+    ),
+}
+_NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "#")
+_IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
+_KEY = 2
+_WORD = re.compile(r"[^\W\d_]+|#")
+_DIGIT = re.compile(r"[0-9]")
+_MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
+
+
+def _stems() -> Iterator[tuple[str, Meaning]]:
+    for meaning, stems in _STEMS.items():
+        for stem in stems.split():
+            yield stem, meaning
+
+
+_INDEX = {
+    key: [item for item in _stems() if item[0][:_KEY] == key] for key in {stem[:_KEY] for stem, _ in _stems()}
+}
+
+
+def meaning_before(text: str, start: int) -> Meaning | None:
+    """Return what the words before a number say; the nearest counts, and they may be 48 characters away."""
+    window = text[max(0, start - 48) : start].lower()
+    if _MONEY.search(window):
+        return "other"
+    line = window.rfind("\n")
+    is_number = False
+    for found in reversed(list(_WORD.finditer(window))):
+        word = found[0]
+        meaning = _meaning(word)
+        if meaning == "other" and found.start() < line:
+            continue  # what another line counts is not this number
+        if meaning:
+            return meaning
+        is_number = is_number or (word in _NUMBER and not _DIGIT.search(window, found.end()))
+    if is_number or has_any(_IN_CHINESE, window):
+        return "phone"
+    return None
+
+
+def words_before(text: str, start: int, size: int = REACH - 15) -> str:
+    """Return the text before a place in small letters: no more of it than a stream still knows."""
+    return text[max(0, start - size) : start].lower()
+
+
+def has_any(words: Sequence[str], text: str) -> bool:
+    """Whether one of some words is in a text: a loop, because this is asked for every piece of a stream."""
+    for word in words:  # noqa: SIM110 - `any` costs twice as much
+        if word in text:
+            return True
+    return False
+
+
+def begin_of_word(text: str) -> int:
+    """Return where the last stretch without a blank begins, however long it is."""
+    return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
+
+
+def _meaning(word: str) -> Meaning | None:
+    for stem, meaning in _INDEX.get(word[:_KEY], ()):
+        if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
+            return meaning
+    return None

@@ -1,0 +1,209 @@
+"""Personal data and secrets: redacted, blocked, left out or only reported, in prompts, tools and answers."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias, cast, get_args
+
+from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
+from recollect.guards.pii.finding import Finding, settled
+from recollect.guards.pii.national import REGIONS
+from recollect.guards.pii.presidio import Engine
+from recollect.processors.base import RunContext
+from recollect.processors.detection import (
+    Detection,
+    OnDetection,
+    check_choice,
+    check_choices,
+    check_share,
+    report,
+)
+from recollect.processors.holdback import REDACTED, Span
+from recollect.processors.spans import SpanGuard
+
+Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
+"""What happens to what is found."""
+
+Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
+"""What is written in its place."""
+
+HOLDBACK = 256
+"""How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
+
+_MASKED_EMAIL = "***@***.***"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_HASH_SIZE = 16
+_LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
+_KEPT = re.compile(r"[\W_]+")
+
+
+class PIIDetector(SpanGuard):
+    """Finds e-mail addresses, numbers of phones, cards, accounts and people, machines, and secrets.
+
+    `redact` writes something in the place of each finding: a `mask`, a `placeholder` such as `[EMAIL]`, a
+    keyed `hash` (the same for the same thing, under this key) or nothing (`remove`). `block` stops the run,
+    `warn` changes nothing, `filter` leaves out the whole text in which something is found. No text is sent
+    anywhere.
+    """
+
+    id = "pii"
+    holdback_limit = HOLDBACK
+
+    def __init__(  # noqa: PLR0913 - all by keyword, each an option of its own
+        self,
+        strategy: Strategy = "redact",
+        *,
+        method: Method = "mask",
+        types: Collection[str] | None = None,
+        regions: Collection[str] = REGIONS,
+        allow: Collection[str | re.Pattern[str]] = (),
+        patterns: Mapping[str, str | re.Pattern[str]] | None = None,
+        threshold: float = 0.5,
+        key: str | bytes | None = None,
+        engine: Engine | None = None,
+        on_detection: OnDetection | None = None,
+        id: str = "pii",  # noqa: A002 - the field's name
+    ) -> None:
+        """Check the options.
+
+        `types` are those to look for, by default all but addresses on the web; `regions` are countries whose
+        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns`
+        more kinds by name. Without `key` the hashes of this detector compare only with each other. An
+        `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
+        """
+        self.id = id
+        self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
+        self._method = check_choice(method, "method", get_args(Method))
+        self._allowed = _checked_allow(allow)
+        self._key = _checked_key(key)
+        self._engine = engine
+        self._on_detection = on_detection
+        self._finder = PIIFinder(
+            check_choices(DEFAULT_TYPES if types is None else types, "types", TYPES),
+            regions=check_choices(regions, "regions", REGIONS),
+            patterns=_checked_patterns(patterns or {}),
+            threshold=check_share(threshold, "threshold"),
+        )
+
+    def find(self, text: str, ctx: RunContext) -> list[Span]:
+        """Return what is to be written where; what is only reported is left alone."""
+        return self.find_behind(text, 0, ctx)
+
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Return the same, but for what was let out earlier."""
+        if self._strategy == "warn":
+            return []
+        found = self._findings(text, start)
+        # The same text is settled next.
+        ctx.state["found"] = (text, start, found)
+        if self._strategy == "filter":
+            return [Span(0, len(text), "")] if found else []
+        return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
+
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Report what was found in a stretch of text, and stop the run if that is the strategy."""
+        known: tuple[str, int, list[Finding]] = ctx.state.pop("found", ("", 0, []))
+        found = known[2] if known[:2] == (text, start) else self._findings(text, start)
+        found = [item for item in found if start < item.end <= end]
+        if not found:
+            return
+        detections = [
+            Detection(item.type, item.start - start, item.end - start, item.score) for item in found
+        ]
+        report(detections, ctx, action=self._strategy, on_detection=self._on_detection)
+        if self._strategy == "block":
+            kinds = sorted({item.type for item in found})
+            ctx.abort(
+                f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)}
+            )
+
+    def open_from(self, text: str) -> int:
+        """Return where something may begin that is not finished at the end of the text."""
+        place = self._finder.open_from(text)
+        # What is only reported must never be swallowed, however long it is.
+        return max(place, len(text) - self.holdback_limit) if self._strategy == "warn" else place
+
+    @property
+    def holds_whole_text(self) -> bool:
+        """Whether a whole message must be seen: to leave it out, or because the engine needs sentences."""
+        return self._strategy == "filter" or self._engine is not None
+
+    def replacement_of_open(self, text: str) -> str:  # noqa: ARG002 - the base's form
+        """Return what is written for something that is longer than may be held back: only secrets are."""
+        return {"mask": REDACTED, "remove": ""}.get(self._method, "[SECRET]")
+
+    def _findings(self, text: str, start: int) -> list[Finding]:
+        found = self._finder.find(text, start)
+        if self._engine is not None:
+            found = settled([*found, *_asked(self._engine, text)])
+        return [item for item in found if not self._is_allowed(text[item.start : item.end])]
+
+    def _is_allowed(self, match: str) -> bool:
+        return any(
+            match.casefold() == item if isinstance(item, str) else item.fullmatch(match) is not None
+            for item in self._allowed
+        )
+
+    def _replacement(self, found: Finding, text: str) -> str:
+        match self._method:
+            case "mask":
+                return _MASKED_EMAIL if found.type == "email" else REDACTED
+            case "placeholder":
+                return f"[{found.type.upper()}]"
+            case "remove":
+                return ""
+            case _:
+                return f"[{found.type.upper()}:{self._digest(found.type, text[found.start : found.end])}]"
+
+    def _digest(self, kind: str, match: str) -> str:
+        """Return a keyed digest in letters, so that no rule finds a number in it."""
+        plain = match.casefold() if kind in ("email", "secret", "url") else _KEPT.sub("", match.casefold())
+        digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
+        return digest[:_HASH_SIZE].translate(_LETTERS)
+
+
+def _asked(engine: Engine, text: str) -> list[Finding]:
+    """Ask an engine; its error may quote the text, so only its kind is told."""
+    try:
+        return [Finding(*item) for item in engine.find(text)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing may pass unseen
+        failure = f"{type(engine).__name__} could not look for personal data: {type(error).__name__}"
+    raise RecollectError(failure)
+
+
+def _checked_allow(allow: object) -> list[str | re.Pattern[str]]:
+    if isinstance(allow, str) or not isinstance(allow, Collection):
+        raise InvalidArgumentError(
+            "allow", f"must be a list of texts or patterns, not {type(allow).__name__}"
+        )
+    items = list(cast("Collection[object]", allow))
+    for item in items:
+        if not isinstance(item, str | re.Pattern):
+            raise InvalidArgumentError("allow", f"must hold texts or patterns, not {type(item).__name__}")
+    checked = cast("list[str | re.Pattern[str]]", items)
+    return [item.casefold() if isinstance(item, str) else item for item in checked]
+
+
+def _checked_key(key: object) -> bytes:
+    if key is None:
+        return secrets.token_bytes(32)
+    if not isinstance(key, str | bytes) or not key:
+        raise InvalidArgumentError("key", "must be a text or bytes, and not empty")
+    return key.encode() if isinstance(key, str) else key
+
+
+def _checked_patterns(patterns: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
+    checked: dict[str, re.Pattern[str]] = {}
+    for name, pattern in patterns.items():
+        if not _NAME.fullmatch(name) or name in TYPES:
+            raise InvalidArgumentError(
+                "patterns", f"{name!r:.60} must be a small word of its own, not one of {', '.join(TYPES)}"
+            )
+        try:
+            checked[name] = re.compile(pattern)
+        except re.error as error:
+            raise InvalidArgumentError("patterns", f"{name} is not a regular expression: {error}") from error
+    return checked
