@@ -24,12 +24,12 @@ setup: $(STAMP) ## Make .venv with the package and its tools
 $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up .venv (a minute or so the first time) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,postgres,dev]'
+	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,guard,postgres,dev]'
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)
 	@echo "Installing the peers that the benchmarks compare with ..."
-	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,postgres,dev,bench]'
+	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,guard,postgres,dev,bench]'
 	@touch $@
 
 start: $(STAMP) ## Take the tour: no key and no server needed

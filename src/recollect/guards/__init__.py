@@ -1,0 +1,1 @@
+"""What guards look for, without the pipeline around them: text in, findings out."""
