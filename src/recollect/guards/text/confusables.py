@@ -26,7 +26,9 @@ LOOK_ALIKES: dict[int, str] = {
 }
 """For each letter the Latin one it looks like."""
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13ff"
+_WORD = re.compile(f"[{_LETTERS}]{{2,}}")
+_LETTER = re.compile(f"[{_LETTERS}]")
 _LATIN = re.compile(r"[A-Za-z]")
 _OTHER = re.compile("[" + "".join(map(chr, LOOK_ALIKES)) + "]")
 
@@ -34,6 +36,11 @@ _OTHER = re.compile("[" + "".join(map(chr, LOOK_ALIKES)) + "]")
 def unmixed(text: str) -> str:
     """Write words in Latin letters in which look-alikes stand among Latin ones; the length stays."""
     return text if text.isascii() else _WORD.sub(_latin, text)
+
+
+def is_foldable(character: str) -> bool:
+    """Whether a character can be part of a word that is rewritten."""
+    return _LETTER.match(character) is not None
 
 
 def _latin(match: re.Match[str]) -> str:
