@@ -37,8 +37,10 @@ from recollect.processors.holdback import Span
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
+from recollect.processors.prompt_injection import PromptInjectionDetector
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
+from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
@@ -75,6 +77,7 @@ __all__ = [
     "Placed",
     "Processor",
     "ProcessorProvider",
+    "PromptInjectionDetector",
     "ReasoningPart",
     "Recall",
     "RecallSettings",
@@ -103,6 +106,7 @@ __all__ = [
     "Trace",
     "TraceEntry",
     "TripWire",
+    "UnicodeNormalizer",
     "Usage",
     "Why",
     "open_store",

@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recollect.errors", "recollect.scope", "recollect.messages", "recollect.trace", "recollect.checks"),
     ("recollect.recall.analyser",),
     ("recollect.storage",),
-    ("recollect.recall", "recollect.processors"),
+    ("recollect.recall", "recollect.guards", "recollect.processors"),
     ("recollect.memory", "recollect.users", "recollect.sync"),
     ("recollect.agent",),
     ("recollect.backends",),

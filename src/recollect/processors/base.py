@@ -204,7 +204,7 @@ class Processor:
     id: str = ""
     edits: Literal["turn", "view"] = "turn"
     after_memory: bool = False
-    blocks_only: ClassVar[bool] = False
+    blocks_only: bool = False
     observes: ClassVar[bool] = False
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002

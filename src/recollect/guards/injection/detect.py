@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.guards.injection.encodings import decoded
 from recollect.guards.injection.leaning import NEUTRAL, chance, leaning
-from recollect.guards.injection.reading import read
+from recollect.guards.injection.reading import Reading, read
 from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
 
 if TYPE_CHECKING:
@@ -45,12 +45,18 @@ class Verdict(NamedTuple):
     rules: float = 0.0
     leaning: float = NEUTRAL
 
+    def with_finding(self, kind: str, end: int, score: float) -> Verdict:
+        """Return the verdict with one more finding about the text as a whole."""
+        found = [*self.findings, Finding(kind, 0, end, score)]
+        return self._replace(findings=found, score=_highest(found))
+
 
 def find_injections(text: str) -> Verdict:
     """Return what the rules find in a text, in order, with the score of the whole."""
-    found = _joined(_all(text, 0))
+    reading = read(text)
+    classes = reading.classes
+    found = _joined(_all(text, reading, 0))
     rules = _highest(found)
-    classes = read(text).classes
     if len(classes) > _SHORT:
         return Verdict(found, rules, rules)
     odds = leaning(classes)
@@ -93,13 +99,13 @@ def _weighed(verdict: Verdict, score: float) -> float:
     return min(chance(math.log(kept / (1 - kept)) + _EVIDENCE_SLOPE * evidence - _DOUBT), _CERTAIN)
 
 
-def _all(text: str, depth: int) -> list[Finding]:
-    found = [finding for finding in find_by_rules(text) if finding.score >= _LEAST]
+def _all(text: str, reading: Reading, depth: int) -> list[Finding]:
+    found = [finding for finding in find_by_rules(text, reading) if finding.score >= _LEAST]
     if depth < _DEEPEST:
         for hidden in decoded(text):
             found += [
                 Finding(one.type, hidden.start, hidden.end, _sum(one.score, _HIDING))
-                for one in _joined(_all(hidden.text, depth + 1))
+                for one in _joined(_all(hidden.text, read(hidden.text), depth + 1))
             ]
     return found
 

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,20000}={0,2}(?![A-Za-z0-9+/_=-])")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|%)?[0-9A-Fa-f]{2}[ :,]?){8,10000}(?![0-9A-Za-z])")
 _PERCENT = re.compile(r"[^\s%]{0,200}(?:%[0-9A-Fa-f]{2}[^\s%]{0,200}){2,2000}")
-_ENTITY = re.compile(r"(?:&#x?[0-9A-Fa-f]{2,6};){4,2000}")
 _HEX_DIGITS = re.compile(r"[0-9A-Fa-f]{2}")
 # Small words that ordinary text in these languages rarely does without, as rot13 and backwards write them.
-_ROT13_WORDS = frozenset("gur naq lbhe lbh nyy gb vtaber cerivbhf".split())
-_BACKWARD_WORDS = frozenset("eht dna ruoy uoy lla ot erongi suoiverp tpmorp".split())
+_ROT13_WORDS = frozenset(("gur", "naq", "lbhe", "lbh", "nyy", "gb", "vtaber", "cerivbhf"))
+_BACKWARD_WORDS = frozenset(("eht", "dna", "ruoy", "uoy", "lla", "ot", "erongi", "suoiverp", "tpmorp"))
 _WORD = re.compile(r"[A-Za-z]{2,30}")
-_MOST_WORDS = 400
 _SHORTEST = 8
 _READABLE = 0.9
 

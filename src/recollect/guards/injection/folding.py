@@ -77,4 +77,3 @@ def _without_accent(character: str) -> str:
         return "" if unicodedata.category(character) == "Cf" else character
     base = unicodedata.normalize("NFD", character)[0]
     return base.translate(_STROKES)
-

@@ -1,133 +1,43 @@
 """The words that rules about prompt injection know, in classes of one letter each.
 
 A text becomes a string with one letter for each word, and the rules are patterns over that string. So a rule
-says "a verb of dismissal, then something earlier, then a word for instructions" in all languages at once.
-Words are written small and without accents. A word that ends in `*` stands for all that begin with it; a space
-joins the words of a phrase. Where two classes claim a word, the later one in this table has it.
+says "a verb of dismissal, then something earlier, then a word for instructions" in all languages at once. The
+words stand in `lexicon.txt`. The letter `u` is for addresses, `x` for words that nobody knows.
 """
 
-CLASSES: dict[str, str] = {
-    # --- small words, which say who is spoken to and whether something is an order or a report ---
-    "y": """you, u, ya, yourself, du, dich, dir, sie, ihr, te, usted, ti, vous, toi, voce, lei, ты, тебе, тебя,
-        вам, вас, вы, 你, 您, あなた, 君, 너, 당신, je, jij, ty, ci, sen, sana, siz""",
-    "Y": """your, ur, yours, dein, deine, deinen, deiner, deinem, deines, ihre, ihren, ihrer, eure, euer, tu, tus, su, sus,
-        ton, ta, tes, votre, vos, tuo, tua, tue, tuoi, vostro, vostre, seu, sua, seus, suas, твой, твоя, твои, твоих,
-        твоего, твою, свои, свой, свою, ваш, ваши, 你的, 您的, あなたの, 君の, 너의, 당신의, jouw, uw, twoj, twoje, swoj, swoje,
-        senin, thy""",
-    "m": """i, me, us, we, ich, mir, mich, wir, uns, yo, mi, moi, nous, io, noi, eu, я, мне, меня, мы, нам, i'm, i've, i'd, 我, 我们, 私,
-        ik, mij""",
-    "M": """my, our, his, her, their, its, mine, mein, meine, meinen, meiner, meinem, unser, unsere, mon, ma, mes, notre, nos, mio,
-        mia, miei, mie, meu, minha, meus, minhas, мой, моя, мои, моего, мою, наш, 我的, 我们的, 私の, mijn, moj, moje, benim, mis,
-        nuestro, nuestra, nostro, sa, ses, someone's, somebody's, company's""",
-    "a": "a, an, some, ein, eine, einen, einer, un, une, una, uno, um, uma, another, een, such",
-    "e": """the, this, that, these, those, der, die, das, den, dem, des, diese, dieser, dieses, el, la, los, las, lo, le, les, il, gli,
-        os, as, este, esta, ce, cette, ces, questo, questa, это, этот, эту, de, het""",
-    "b": """is, are, was, were, be, been, being, am, 's, 're, ist, sind, war, waren, lautet, lauten, es, era, est, sont, etait, sono, era, sao, foi, 是""",
-    "k": """must, should, will, shall, can, could, would, may, might, have, has, had, need, needs, gonna, musst, sollst, kannst, konntest,
-        wirst, darfst, soll, muss, kann, debes, debe, puedes, puede, dois, devez, peux, pouvez, pourrais, pourriez, devi, puoi, potresti, deve, pode,
-        poderia, должен, можешь, могли, 必须, 可以, 能, moet, kun, want, order, command, request, require, do, did, does, 'll, got, let""",
-    "t": "to, zu, um, para, pour, per, da, чтобы, om",
-    "p": """please, pls, plz, now, then, just, also, simply, kindly, instead, first, ok, okay, hey, hi, hello, so, well, next, again, still,
-        alright, stop, bitte, jetzt, nun, sofort, por favor, ahora, ya, entonces, s'il te plait, s'il vous plait, svp, maintenant, per favore, adesso,
-        ora, agora, пожалуйста, теперь, сейчас, 请, 请你, 现在, どうか, lutfen, alstublieft, nu, prosze, teraz, lets, let's, simultaneously, finally,
-        immediately, quickly, completely, fully, totally, entirely, sure, great, right away, por, at once, assistant must, try to, today""",
-    "&": "and, or, but, und, oder, aber, et, ou, mais, ed, и, а, но, 并, 并且, 然后, 和, そして, ve, plus, while",
-    "n": """not, never, no, don't, dont, doesn't, didn't, cannot, can't, won't, without, nor, none, nicht, kein, keine, keinen, nie, niemals, ohne,
-        nunca, sin, jamas, ne, pas, jamais, sans, non, mai, senza, nao, sem, не, никогда, без, 不, 不要, 没有, 别, niet, geen, nie""",
-    "h": """how, why, whether, wie kann, wie konnen, warum, wieso, como, por que, comment, pourquoi, come, perche, как, почему, 怎么, 如何, 为什么, どうすれば,
-        どうやって, hoe, waarom, jak, nasil, what happens, what if, can i, could i, may i, should i, do i, can we, should we, is it, is there, are there,
-        kann ich, darf ich, soll ich, puedo, puis-je, puis je, peut on, posso, можно ли, 我可以, 可以吗, 怎么办, kan ik, czy moge, in order to, when i,
-        where, when do, when does, teach me, learn, tutorial, best way, way to, ways to, makes a, used for, wozu, difference between, compare""",
-    "q": """what, which, what's, whats, wat, welche, welcher, welches, welchen, wie lautet, wie lauten, wie heisst, cual, cuales, que, quel, quelle, quels, quelles, qual, qual e, qual e a, qual e o, qual e la, 是什么,
-        quali, quais, какой, какие, какая, каков, что, 什么, 哪些, 哪个, 何, なに, 무엇, 뭐야, 뭐, jakie, jaki, co, ne, nedir, qu'est-ce que, was ist, was sind, was war, what should i, what do i, what must i""",
-    "f": "for, of, in, on, at, from, with, by, fur, von, aus, bei, mit, im, del, della, dos, na, с, в, на, от, от, к, van, voor, met, 关于, into, between",
-    "r": """told, said, says, asked, asks, they, he, she, people, researchers, users, employees, someone, somebody, everyone, teacher, boss, judge, pilot, doctor,
-        sagte, gesagt, sagt, er, dijo, dicho, il a dit, elle, ha detto, disse, сказал, сказала, он, она, они, 他, 她, 他们, 他说, customers, visitors, students, children,
-        chef, jefe, capo, jury, manager, managers, developers, models, therapist, called, named, entitled, attackers, hackers""",
-    "l": """injection, injections, meme, definition, concept, researcher, security research, steganography, novel, film, movie, chapter, article, essay, blog, paper, plot,
-        lecture, course, thesis, roman, novela, romanzo, stands for, meaning of, history of, opinion, popular, example of, examples of, defend, defence, defense,
-        detect, detection, prevent, protect against, stop users, leaked, inyeccion, объясни, что такое, 什么是, とは, とは何ですか, qu'est-ce qu'un, qu'est-ce qu'une, que es, was ist ein,
-        was ist eine, che cos'e, o que e, what is a, what's a, 注入, grammar, homework, label, manual, packaging, dishwasher, ikea""",
-    "s": """function, functions, test, tests, program, script, app, story, game, poem, song, riddle, regex, method, class, component, endpoint, api, query, table, file, folder,
-        list comprehension, funktion, programm, geschichte, spiel, funcion, programa, cuento, juego, fonction, programme, histoire, jeu, funzione, storia, funcao, historia, функция, рассказ,
-        dialogue, dialog, essay, haiku, limerick, bot, chatbot for, software, java, python, excel, windows, android, unit tests, c#, screenplay, scene, script, player, level, thriller, card reader, terminal should""",
-    # --- what an attack is made of ---
-    "P": """previous, previously, prior, earlier, above, preceding, foregoing, before, former, past, original, initial, existing, so far, up to now, until now, hitherto, beforehand, old,
-        last, first, beginning, start, at the top, aforementioned, foregone, obige, obigen, oben, uber, bisherige, bisherigen, vorherige, vorherigen, vorigen, fruheren, vorher, zuvor,
-        anfang, am anfang, anterior, anteriores, previa, previas, previos, arriba, antes, al principio, principio, precedent, precedente, precedentes, precedents, ci-dessus, au-dessus,
-        au dessus, ce qui precede, precede, avant, precedenti, sopra, prima, qui sopra, di prima, acima, предыдущ*, выше, ранее, прежн*, начал*, 之前, 以前, 以上, 上面, 上述, 先前, 前面, これまで, 前の, 以前の, 上の, 上記, 이전,
-        위의, 앞의, vorige, eerdere, hierboven, bovenstaande, poprzedni*, wczesniejsz*, powyzej, powyzsze, onceki, yukaridaki, hereunto, heretofore, precedentemente, anciennes, anciens, very first""",
-    "A": """all, any, every, everything, each, entire, whole, anything, whatever, alle, alles, alle anderen, jede, jegliche, samtliche, gesamte, gesamten, ganzen, todo, toda, todas, todos, tout, toute, toutes, tous, tutto, tutta, tutte, tutti, tudo,
-        все, всё, весь, всю, любые, 所有, 一切, 全部, 所有的, すべて, 全て, 全部の, 모든, wszystkie, wszystko, tum, butun, every single, full, complete, alla""",
-    "I": """instruction, instructions, directive, directives, rule, rules, guideline, guidelines, prompt, prompts, command, commands, orders, constraints, restrictions, restriction, policy, policies,
-        programming, guardrails, safeguards, filters, directions, limitations, ethics, ethical guidelines, safety, protocols, protocol, configuration, what you were told, what you have been told, what you've been told, instrukt*,
-        anweisung*, vorgabe*, regel, regeln, richtlinie*, befehl*, einschrankung*, instrucciones, instruccion, reglas, regla, ordenes, indicaciones, normas, restricciones, instructions, consigne*, regles, directives, ordres,
-        istruzion*, regole, regola, indicazioni, direttive, ordini, instrucoes, instrucao, regras, regra, ordens, diretrizes, инструкци*, правил*, указани*, команд*, 指令, 指示, 规则, 規則, 命令, 提示, 设定, ルール, プロンプト,
-        지시, 지시를, 규칙, 명령, instructies, regels, instrukcje, instrukcji, zasady, polecenia, talimat*, kurallar*, mandate, mandates, stipulations, content policy, safety rules, safety guidelines, code of conduct, security protocol,
-        security check, password check, content filter, content filters, safety filter, was dir vorher gesagt wurde, lo que te dijeron, ethics training, moral limits, intsructions, directions you""",
-    "H": """system prompt, system prompts, systemprompt, system message, initial prompt, original prompt, hidden prompt, secret prompt, developer message, developer prompt, preprompt, pre-prompt, pre prompt, first prompt, base prompt, master prompt, meta prompt,
-        hidden instructions, secret instructions, confidential instructions, initial instructions, original instructions, hidden text, hidden rules, secret rules, hidden message, context window, initial message, full prompt, whole prompt, entire prompt, system instructions, system-prompt,
-        system instruction, prompt del sistema, prompt de sistema, prompt systeme, prompt di sistema, prompt do sistema, системный промпт, системного промпта, системную подсказку, скрытые инструкции, системные инструкции, 系统提示, 系统提示词, 系统指令, 隐藏指令, 初始指令, 隐藏的指令, 系统提示语,
-        システムプロンプト, 隠された指示, 시스템 프롬프트, 시스템 프롬프트를, systeemprompt, prompt systemowy, sistem istemini, sistem istemi, sistem promptu, geheime anweisungen, geheimen anweisungen, versteckten anweisungen, instrucciones ocultas, instructions cachees, instructions secretes, istruzioni nascoste, instrucoes ocultas, geheime instructies,
-        systemanweisung*, systemnachricht, forbidden instructions, first instructions, initial configuration, starting prompt, sysprompt, conversation prompt, confidential prompt, private instructions, secret text, confidential text""",
-    "S": """password, passwords, passcode, passphrase, pass phrase, pass code, access code, access codes, accesscode, secret code, secret word, secret key, secret phrase, secret number, secret token, secret password, secret access code, secret message, secret, secrets, security code, magic word, magic phrase, codeword, code word, code phrase,
-        entry code, unlock code, right code, correct code, real code, valid code, real password, correct password, right password, secret pin, forbidden word, forbidden words, forbidden phrase, hidden word, hidden code, private key, access key, secret string, safe word, door code, authentication code, hidden key, hidden phrase, passwort, kennwort,
-        codewort, codeworts, zugangscode, geheimcode, geheime wort, geheime passwort, geheime code, losungswort, passworts, contrasena, contrasena secreta, palabra secreta, clave secreta, codigo secreto, codigo de acceso, mot de passe, mot secret, mot de passe secret, code secret, code d'acces, parola d'ordine, parola segreta, codice segreto, codice di accesso, password segreta, senha, palavra secreta,
-        codigo secreto, senha secreta, codigo de acesso, пароль, пароля, секретный пароль, секретное слово, секретный код, код доступа, секрет, 密码, 口令, 暗号, 秘密代码, 访问码, パスワード, 合言葉, 秘密のパスワード, 비밀번호, 비밀번호가, 암호, wachtwoord, geheime wachtwoord, haslo, tajne haslo, sifre, sifreyi, parola""",
-    "g": "access, acces, acess, granted, grantd, grant",
-    "c": "code, codes, key, word, phrase, pin, token, input, codigo, codice, код, 代码",
-    "R": """reveal, show, tell, give, display, disclose, divulge, leak, share, expose, dump, list, describe, explain, quote, recite, summarize, summarise, translate, copy, paste, reproduce, transcribe, paraphrase, restate, rephrase, spill, provide, recall, remind, cat,
-        convert, encode, decode, read, turn, name, proofread, send, select, extract, uncover, unveil, verrate, verraten, zeig, zeige, zeigen, nenne, nennen, ubersetze, offenbare, enthulle, wiederhole, wiederholen, wiederhol, fasse, gib aus, revela, revele, muestra, muestrame, muestre, dime, digame, ensename, traduce, repite, repita,
-        revele, affiche, affichez, montre, montrez, montre-moi, dis-moi, dis moi, donne, donne-moi, traduis, traduisez, repete, repetez, revele-moi, resume, rivela, mostra, mostrami, dimmi, ripeti, traduci, riassumi, rivelami, mostre, diga-me, conte, traduza, mostra-me, revela-me, покажи, покажите, раскрой, раскройте, скажи мне, назови, повтори, повторите, переведи, перескажи, сообщи, расскажи,
-        告诉我, 告诉, 显示, 展示, 重复, 翻译, 透露, 泄露, 说出, 复述, 列出, 逐字重复, herhaal, toon, geef, onthul, pokaz, ujawnij, powtorz, goster, soyle, tekrarla, echo back, repeat back, say back, disclosing, print out, write out, write down, restating, verbalize, talk about, type out, output, print, repeat""",
-    "O": """say, respond, reply, answer, write, type, return, emit, state, utter, declare, confirm, greet, speak, announce, echo, output, print, repeat, repeat after me, sag, sage, sagen, antworte, antworten, antwortest, schreibe, schreib, gib, ausgeben, di, diga, responde, responda, imprime, imprima, escribe, escriba, dis, dites, reponds,
-        repondez, ecris, ecrivez, affiche, dire, rispondi, scrivi, stampa, dica, di', responda, responde, escreva, escreve, imprima, diga, скажи, скажите, ответь, отвечай, ответьте, напиши, напишите, выведи, выведите, печатай, 说, 回答, 回复, 输出, 打印, 写, zeg, antwoord, schrijf, napisz, powiedz, odpowiedz, complete, finish, concatenate, start with, begin with, evaluate, saying, answering, outputting""",
-    "N": """only, exactly, verbatim, precisely, literally, nothing else, nothing more, and nothing else, word for word, no other words, letter for letter, nothing but, nur, genau, wortlich, wort fur wort, nichts anderes, solo, solamente, exactamente, palabra por palabra, uniquement, seulement, exactement, mot pour mot, mot a mot, rien d'autre,
-        soltanto, esattamente, parola per parola, apenas, somente, exatamente, только, дословно, точно, слово в слово, 只, 仅, 逐字, 一字不差, 原样, だけ, のみ, そのまま, とだけ, 그대로, alleen, woord voor woord, tylko, slowo w slowo, kelimesi kelimesine, sadece, in full, without omissions, no omissions, anything but, no matter what""",
-    "G": """access granted, acces granted, acess granted, access grantd, acces grantd, access has been granted, access approved, access authorized, access accepted, login successful, zugang gewahrt, zugriff erlaubt, zutritt gewahrt, zugriff gewahrt, acceso concedido, acceso permitido, acces autorise, acces accorde, accesso consentito, accesso concesso, acesso concedido, acesso liberado, acesso permitido,
-        доступ разрешен, доступ открыт, доступ предоставлен, 访问已授权, 允许访问, 访问授权, アクセス許可, 접근 허용, toegang verleend, dostep przyznany, erisim verildi, access_granted, accessgranted, i have been hacked, i have been pwned, i am hacked, pwned, hacked, granted access to you, detnarg ssecca, you may enter""",
-    "T": """text, texts, message, messages, words, sentence, sentences, paragraph, line, lines, conversation, chat, content, passage, discussion, context, dialogue, part, stuff, texte, message, zeile, nachricht, gesprach, satz, texto, mensaje, linea, conversacion, phrase, ligne, testo, messaggio, riga, mensagem, linha, conversa, текст, сообщение, строк*, сказано, 内容, 文字, 文本, 对话, 消息, 文章, 文,
-        steht, written, geschrieben, gesagt wurde, aparece, dicho, ecrit, scritto, foi dito, tekst, wiadomosc, metni, history""",
-    "E": """base64, rot13, backwards, backward, reversed, reverse, letter by letter, character by character, hint, hints, spell, spelled, rhyme, rhymes, acrostic, morse, ascii, pig latin, first letter, each letter, letters, letter, characters, character, vowels, vowel, hex, hexadecimal, leetspeak, emoji, emojis, cipher, caesar, anagram, synonyms, synonym, initials, encoded, encode, digits, code block, codeblock, markdown block, json, bullet list,
-        substring, buchstaben, buchstabe, ruckwarts, hinweis, letras, letra, al reves, pista, lettres, lettre, a l'envers, indice, lettere, lettera, al contrario, indizio, буквы, букву, наоборот, подсказку, 字母, 倒序, ヒント, with dots, underscores, riddle about, twenty questions, txt code block, markdown""",
-    "V": """act as, act like, behave as, behave like, pretend, roleplay, role-play, role play, simulate, imagine you, you are now, you're now, you will be, you become, from now on you are, answer as, respond as, play the role, take on the role, du bist jetzt, du bist nun, tu so, tue so, actua como, finge, eres ahora, ahora eres, fais comme si, agis comme, tu es maintenant, fingi, comportati come, agisci come, sei ora,
-        aja como, finja, voce agora e, притворись, веди себя как, ты теперь, представь, 你现在是, 扮演, 假装, あなたは今, ふりをして, switch to, enable, enter, activate, you are, become""",
-    "U": """unrestricted, unfiltered, uncensored, jailbroken, jailbreak, dan, do anything now, no restrictions, no rules, no limits, no limitations, no filters, no filter, without restrictions, without rules, without filters, without limits, without any restrictions, without any rules, without any filter, without any ethical, without any limits, without censorship, without guidelines, without any guidelines, freed from, no moral, no morals, no ethics, no ethical, no longer bound,
-        not bound by, free of all, evil, evilbot, amoral, unethical, never refuses, never refuse, always complies, never say that you cannot, never say no, unbound, unlimited mode, unhinged, no safety, without safety, all filters turned off, filters turned off, filters disabled, filters off, no censorship, ohne regeln, ohne filter, ohne einschrankungen, keine regeln, keine einschrankungen, keine grenzen, sin restricciones, sin reglas, sin filtros, sin limites, sans aucune limite, sans limites, sans restrictions, sans filtre, sans regles,
-        senza regole, senza filtri, senza limiti, senza restrizioni, sem restricoes, sem regras, sem filtros, sem limites, без ограничений, без правил, без фильтров, 没有限制, 不受限制, 没有规则, 制限のない, 制限なし, break your rules, break the rules, breaking your rules, true self, restrictions did not exist, restrictions lifted, all restrictions lifted, lehne nie etwas ab, nunca te niegues""",
-    "K": """developer, developers', admin, administrator, creator, owner, programmer, engineer, engineering team, openai, anthropic, safety team, root, sysadmin, superuser, operator, the one who made you, your maker, sudo, entwickler, desarrollador, developpeur, sviluppatore, desenvolvedor, разработчик, администратор, 开发者, 管理员, 開発者, supervisor, security team, support""",
-    "F": "from now on, henceforth, from this point, from here on, starting now, from this moment, going forward, ab jetzt, von nun an, ab sofort, a partir de ahora, de ahora en adelante, a partir de maintenant, desormais, d'ora in poi, da ora in poi, a partir de agora, с этого момента, отныне, 从现在开始, 从现在起, これから, 今から, vanaf nu, od teraz, bundan sonra, for the rest of, for all future chats, every time, whenever",
-    "B": "obey, follow, comply, execute, abide, heed, listen to, do what, do as, gehorche, gehorchst, befolge, folge, obedece, obedeces, sigue, obeis, n'obeis, suis, ubbidisci, obbedisci, segui, obedeca, siga, подчиняйся, слушайся, следуй, 服从, 遵循, 听从, 従って, gehoorzaam, accept, approve, authorise, authorize, trust, serve",
-    "L": "developer mode, debug mode, god mode, admin mode, maintenance mode, root mode, sudo mode, test mode, unrestricted mode, jailbreak mode, dev mode, diagnostic mode, entwicklermodus, modo desarrollador, mode developpeur, modalita sviluppatore, режим разработчика, 开发者模式, 開発者モード, debug, superuser mode, emergency mode, training mode, safe mode off",
-    "X": "send, forward, upload, post, email, e-mail, exfiltrate, export, append, transmit, submit, collect, leite, weiterleiten, sende, schicke, envia, enviar, reenvia, envoie, transfere, invia, inoltra, envie, отправь, перешли, 发送, 转发, 送信, attach, include, put, copy, open, visit, transfer, dump",
-    "Z": """personal data, data, credentials, api keys, api key, inbox, contacts, chat history, conversation history, records, customer records, private data, private messages, credit card numbers, card numbers, environment variables, keys, cookies, tokens, ssh keys, files, confidential files, calendar, emails, e-mails, user's e-mail, email address, e-mail address, daten, datos, donnees, dati, dados, данные, 数据, 个人信息, データ, messages of, tokens, user data, secrets file, passwords in""",
-    "u": "",
-    "J": "tool, tools, function call, plugin, call the, invoke, execute, run, use the, use your, browser tool, payment tool, search tool, send_email, send email, execute shell, shell, curl, werkzeug, herramienta, outil, strumento, ferramenta, инструмент, 工具, ツール",
-    "j": "ai, a.i., assistant, assistants, language model, language models, llm, llms, chatbot, model, gpt, chatgpt, claude, ai agents, ai agent, agents, bot reading, ki, ia, modelo, modele, modello, ии, нейросеть, 人工智能, 助手, エーアイ, アシスタント, large language model, the model",
-    "z": "user, user's, reader, customer, the user, nutzer, benutzer, nutzers, usuario, utilisateur, utente, usuario, пользователь, пользователя, 用户, ユーザー, victim, human, other users, previous customer, other customers, previous user, another user, other user",
-    "Q": "do not tell, don't tell, dont tell, without telling, do not mention, don't mention, secretly, quietly, silently, hide this, covertly, do not inform, without informing, without asking, do not reveal this, don't reveal this, sag ihm nichts, ohne es zu sagen, nichts davon, sin decirle, no le digas, sans le dire, ne lui dis pas, senza dirlo, sem dizer, не говори, незаметно, 不要告诉, 秘密地, discreetly, in the background",
-    "C": "correct, right, valid, verified, entered, matched, matches, accepted, approved, authorized, authenticated, passed, expired, richtig, richtigem, correcto, correcta, juste, giusto, certo, правильный, верный, 正确, typed, gave you, given, validated, confirmed",
-    "o": "void, obsolete, overridden, disabled, cancelled, canceled, updated, changed, lifted, expired, suspended, deactivated, switched off, turned off, replaced, revoked, reset, outdated, no longer apply, no longer valid, aufgehoben, ungultig, annulees, anuladas, annullate, отменены, 无效, hereby, were a test, came from an attacker",
-    "w": "new, real, actual, latest, neue, neuen, nuevas, nueva, nuovo, nuove, nouvelles, nouveau, nouvelle, novas, nova, новые, 新的, 新しい, following",
-    "v": "told, given, instructed, asked to, programmed, received, trained, protecting, protect, guarding, guard, hiding, allowed, supposed, dieron, recues, recu, bekommen, hast du, ricevuto, recebeu, дали, 收到, 被告知, must not say, have to follow, were told, protected, keeping, say only",
-    "D": """ignore, disregard, forget, override, bypass, neglect, overlook, dismiss, discard, abandon, nullify, circumvent, unlearn, pay no attention to, do not follow, don't follow, stop following, do not obey, don't obey, never mind, set aside, throw away, no longer follow, no longer have to follow, do not listen to, disobey, cease following,
-        do the opposite of, ignoriere, ignorieren, ignorier, vergiss, vergesst, vergessen sie, missachte, missachten, uberspringe, umgehe, ubergehe, beachte nicht, ignora, ignore, ignoren, olvida, olvide, olvidate, omite, omita, desestima, descarta, ignorez, oublie, oubliez, ne tiens pas compte de, ne tenez pas compte de, fais abstraction de, dimentica, dimenticati, ignorate, tralascia, esqueca, esquece, desconsidere, desconsidera, игнорируй,
-        игнорируйте, проигнорируй, забудь, забудьте, не обращай внимания на, не обращай внимания, отмени, 忽略, 无视, 忘记, 忘掉, 不要理会, 忽视, 绕过, 取消, negeer, vergeet, zignoruj, ignoruj, zapomnij, pomin, unut, ignorar, olvidar, ignorare""",
-    "4": "cancel, erase, skip, delete, remove, disable, break, violate, suspend, reset, lift, deactivate, turn off, switch off, wipe, clear, drop, undo, void",
-    "5": "access denied, acces denied, zugang verweigert, acceso denegado, acces refuse, accesso negato, acesso negado, доступ запрещен",
-    "6": "get in, be let in, let me in, let me through, let me enter, let me pass, get access, gain access, grant me access, give me access, open the door, open the gate, unlock the door, unlock the gate",
-    "d": "ignored, ignores, ignoring, disregarded, disregarding, forgot, forgotten, forgets, overrides, overriding, overrode, overridden by, bypassing, bypassed, bypasses, skipped, ignoriert, dimenticato, esqueci, забыл, 忘记了",
-    # --- verbs that stand at the end, as in Japanese, Korean and Turkish ---
-    "1": "無視, 無視して, 忘れて, 忘れ, 무시, 무시하고, 잊어, yok say, gormezden gel, gormezden",
-    "2": "表示, 表示して, 教えて, 見せて, 繰り返して, 繰り返し, 翻訳して, 明かして, 出力, 出力して, 보여줘, 알려줘, 말해줘, 반복해, goster, soyle, tekrarla, 何ですか, 何です, 뭐야",
-    "3": "言って, 言え, 答えて, 말해, 대답해, soyle, yaz",
-}
-"""What each class holds, by its letter."""
+from __future__ import annotations
 
-GLUE = """all any the and your my to of is me in on it a i you say not with for now only from that this what as at be do no so or""".split()
+import re
+from importlib import resources
+
+GLUE = frozenset(
+    re.findall(
+        r"\w+",
+        "all any the and your my to of is me in on it a i you say not with for now only from that this what as at "
+        "be do no so or",
+    )
+)
 """Small words that may stand between known ones where all spaces were left out."""
 
-CORE = """ignore disregard forget override bypass previous prior earlier above instruction instructions directive directives prompt
-    prompts command commands guidelines guideline system secret password access granted reveal display repeat output respond
-    reply answer restrictions restriction hidden developer unrestricted jailbreak code""".split()
-"""Words that are known even if letters are swapped, missing or doubled."""
+CORE = tuple(
+    re.findall(
+        r"\w+",
+        "ignore disregard forget override bypass previous prior earlier above instruction instructions directive "
+        "directives prompt prompts command commands guidelines guideline system secret password access granted "
+        "reveal display repeat output respond reply answer restrictions restriction hidden developer unrestricted "
+        "jailbreak code",
+    )
+)
+"""Words that are known even if letters are swapped or missing."""
+
+
+def classes() -> list[tuple[str, list[str]]]:
+    """Read the classes: for each letter its words, in the order of the file."""
+    text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
+    _, *sections = text.split("\n[")
+    return [(section[0], _words(section.partition("\n")[2])) for section in sections]
+
+
+def _words(lines: str) -> list[str]:
+    """Return the words of a class; a phrase may go on in the next line."""
+    return [word for word in (" ".join(part.split()) for part in lines.split(",")) if word]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.guards.injection.folding import Folded, fold, fold_word
-from recollect.guards.injection.lexicon import CLASSES, CORE, GLUE
+from recollect.guards.injection.lexicon import CORE, GLUE, classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,12 @@ def _matched(tokens: list[_Token], place: int, words: tuple[str, ...]) -> int:
     """Return how many tokens a phrase takes up, or none; quotes and plus signs may stand within."""
     end = place
     for word in words:
-        while end > place and end < len(tokens) and end - place < _LONGEST_PHRASE and tokens[end].kind in ('"', ")"):
+        while (
+            end > place
+            and end < len(tokens)
+            and end - place < _LONGEST_PHRASE
+            and tokens[end].kind in ('"', ")")
+        ):
             end += 1
         if end >= len(tokens) or tokens[end].word != word:
             return 0
@@ -219,8 +224,8 @@ def _index() -> _Index:
     words: dict[str, str] = {}
     prefixes: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for kind, entries in CLASSES.items():
-        for entry in filter(None, (fold_word(part.strip()) for part in entries.split(","))):
+    for kind, entries in classes():
+        for entry in map(fold_word, entries):
             parts = tuple(re.split(r" +", entry))
             if len(parts) > 1:
                 phrases.setdefault(parts[0], []).append((parts, kind))
@@ -233,7 +238,9 @@ def _index() -> _Index:
     cjk = sorted((word for word in words if re.match(rf"[{_CJK}]", word)), key=len, reverse=True)
     known = {word: words[word] for word in words if len(word) > 2 and word.isascii()}  # noqa: PLR2004 - shorter ones fit anywhere
     short = known | dict.fromkeys([*GLUE, *CORE], "x") | _with_a_letter_missing(words)
-    scrambled = {_signature(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words}
+    scrambled = {
+        _signature(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
+    }
     return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, cjk))), scrambled, short)
 
 

@@ -25,9 +25,7 @@ _JOINING = (
     "\u0600-\u0605\u0608-\u061b\u061e-\u085f\u0860-\u086f\u08a0-\u0fff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff"
     "\u1820-\u18af\u1a20-\u1aad\ua840-\ua877\ufb50-\ufdff\ufe70-\ufefc\U0001e900-\U0001e95f"
 )
-_VIRAMA = (
-    "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"  # what ends a syllable without its vowel
-)
+_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"  # what ends a syllable without its vowel
 _JOINER = f"(?<=[{_JOINING}])[{_ZWNJ}{_ZWJ}](?=[{_JOINING}])|(?<=[{_VIRAMA}]){_ZWJ}"
 _VARIANT = (
     "(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e011f]"

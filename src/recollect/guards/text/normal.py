@@ -23,7 +23,9 @@ LONGEST = 256
 """How many characters are looked at together, and so held back in a stream, at most."""
 
 _ROUNDS = 4
-_TEXT_START = frozenset(("Lu", "Ll", "Lt", "Lo", "Nd", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Zs", "Sm", "Sc", "So"))
+_TEXT_START = frozenset(
+    ("Lu", "Ll", "Lt", "Lo", "Nd", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Zs", "Sm", "Sc", "So")
+)
 _JAMO = re.compile("[\u1160-\u11ff\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc]")
 _SPACE_RUN = re.compile(r"\s+")
 
@@ -149,4 +151,8 @@ def _starts(character: str) -> bool:
     if unicodedata.category(character) not in _TEXT_START and character not in "\n\r\t":
         return False
     first = unicodedata.normalize("NFKD", character)[0]
-    return not unicodedata.category(first).startswith("M") and not _JAMO.match(character) and not _JAMO.match(first)
+    return (
+        not unicodedata.category(first).startswith("M")
+        and not _JAMO.match(character)
+        and not _JAMO.match(first)
+    )
