@@ -35,8 +35,9 @@ class UnicodeNormalizer(Processor):
     ) -> None:
         """Take the form (None: leave it), and what else to make plain.
 
-        `collapse_whitespace` leaves one space, line break or empty line of several; `trim` takes whitespace off
-        both ends of what is said; `confusables` writes words in Latin letters that mix them with look-alikes.
+        `collapse_whitespace` leaves one space, line break or empty line of several; `trim` takes whitespace
+        off both ends of what is said; `confusables` writes words in Latin letters that mix them with
+        look-alikes.
         """
         if form is not None:
             check_choice(form, "form", _FORMS)

@@ -20,7 +20,7 @@ _STROKES = str.maketrans("\u00f8\u0142\u0111\u0127\u0131\u00e6\u0153", "oldhiao"
 
 
 class Folded(NamedTuple):
-    """Plain text, and for each of its characters the place in the text it came from (None: the same place)."""
+    """Plain text, and for each of its characters where it came from (None: from the same place)."""
 
     text: str
     places: array[int] | None

@@ -13,8 +13,8 @@ from importlib import resources
 GLUE = frozenset(
     re.findall(
         r"\w+",
-        "all any the and your my to of is me in on it a i you say not with for now only from that this what as at "
-        "be do no so or",
+        """all any the and your my to of is me in on it a i you say not with for now only from that this what
+        as at be do no so or""",
     )
 )
 """Small words that may stand between known ones where all spaces were left out."""
@@ -22,10 +22,10 @@ GLUE = frozenset(
 CORE = tuple(
     re.findall(
         r"\w+",
-        "ignore disregard forget override bypass previous prior earlier above instruction instructions directive "
-        "directives prompt prompts command commands guidelines guideline system secret password access granted "
-        "reveal display repeat output respond reply answer restrictions restriction hidden developer unrestricted "
-        "jailbreak code",
+        """ignore disregard forget override bypass previous prior earlier above instruction instructions
+        directive directives prompt prompts command commands guidelines guideline system secret password
+        access granted reveal display repeat output respond reply answer restrictions restriction hidden
+        developer unrestricted jailbreak code""",
     )
 )
 """Words that are known even if letters are swapped or missing."""

@@ -1,7 +1,7 @@
 """Reading a text as a string of word classes: one letter for each word or sign.
 
-It sees through spaced-out letters, digits for letters, words without spaces between them, and swapped letters.
-Encodings are left to `encodings`, the meaning of the classes to `lexicon` and `rules`.
+It sees through spaced-out letters, digits for letters, words without spaces between them, and swapped
+letters. Encodings are left to `encodings`, the meaning of the classes to `lexicon` and `rules`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rules that find prompt injections in a text read as word classes.
 
-A rule is a pattern over the letters of `lexicon`, a kind of attack and a weight; they stand in `rules.txt`. No rule
-is a sentence: each says what must come together, such as an order to dismiss, something earlier, and a word for
-instructions. What is only reported, asked in general or meant for something else weighs less. All gaps in patterns
-are bounded, so that a hostile text costs no more than its length.
+A rule is a pattern over the letters of `lexicon`, a kind of attack and a weight; they stand in `rules.txt`.
+No rule is a sentence: each says what must come together, such as an order to dismiss, something earlier, and
+a word for instructions. What is only reported, asked in general or meant for something else weighs less. All
+gaps in patterns are bounded, so that a hostile text costs no more than its length.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ INJECTION = TYPES[0]
 """The kind of an attack of which no more is known."""
 
 # Where an order may begin: at the start, behind a sign or small words, or as what "you must" or "can you" do.
-_ORDER = r"(?:(?<![^.,:;\"(&pjF)])|(?<=[yz]k)|(?<=[yz]kp)|(?<=ky)|(?<=kyp)|(?<=yt)|(?<=yxt)|(?<=y&)|(?<=jk)|(?<=&k))"
+_ORDER = (
+    r"(?:(?<![^.,:;\"(&pjF)])|(?<=[yz]k)|(?<=[yz]kp)|(?<=ky)|(?<=kyp)|(?<=yt)|(?<=yxt)|(?<=y&)|(?<=jk)"
+    r"|(?<=&k))"
+)
+_ORDERED = re.compile(r"@(\[[^\]]+\]|\w)(?![?{])")
 # What may stand behind a noun that is not the first half of another, as in "the password policy".
 _LAST = r"(?=[.,:)\"&pbvyn]|\Z)"
 
@@ -83,7 +87,8 @@ def _found(rule: Rule, reading: Reading) -> list[Finding]:
 
 def _credit(classes: str, start: int, end: int) -> float:
     """Return how much of a rule's weight counts, from what else its sentence says."""
-    before = classes[max(classes.rfind(".", 0, start) + 1, start - _SENTENCE) : start]
+    earliest = max(start - _SENTENCE, 0)
+    before = classes[max(classes.rfind(".", earliest, start) + 1, earliest) : start]
     stop = classes.find(".", end, end + _SENTENCE)
     behind = classes[end : stop if stop >= 0 else end + _SENTENCE]
     match = classes[start:end]
@@ -123,7 +128,9 @@ def _read(lines: str, compiled: Callable[[str], re.Pattern[str]]) -> list[Rule]:
 
 
 def _over_classes(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace(" ", "").replace("@", _ORDER).replace("%", _LAST))
+    # What is cheap to see, the word itself, is looked at before the place it stands in.
+    spelled = _ORDERED.sub(r"(?=\1)@\1", pattern.replace(" ", ""))
+    return re.compile(spelled.replace("@", _ORDER).replace("%", _LAST))
 
 
 def _over_text(pattern: str) -> re.Pattern[str]:

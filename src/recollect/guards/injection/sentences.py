@@ -1,4 +1,4 @@
-"""Taking an attack out of a text: whole sentences go, since what is left of a cut one may still be an order."""
+"""Taking an attack out of a text: whole sentences go, since the rest of a cut one may still be an order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Letters of other scripts that look like Latin ones, and the words in which they pose as such.
 
-The table is small on purpose: Cyrillic, Greek, Armenian and Cherokee letters that cannot be told from Latin ones
-in common fonts. Only words that mix them with Latin letters are rewritten, so that Russian stays Russian.
+The table is small on purpose: Cyrillic, Greek, Armenian and Cherokee letters that cannot be told from Latin
+ones in common fonts. Only words that mix them with Latin letters are rewritten, so that Russian stays
+Russian.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import re
 _PAIRS = (
     # Cyrillic, small
     (
-        "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u04cf\u049b"
-        "\u04bd\u0475\u0433\u043a\u043c\u043d\u0442\u0432\u043f\u0438\u044d\u044c",
+        (
+            "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u04cf\u049b"
+            "\u04bd\u0475\u0433\u043a\u043c\u043d\u0442\u0432\u043f\u0438\u044d\u044c"
+        ),
         "aeopcyxijsdhqwlkevrkmhtbnneb",
     ),
     # Cyrillic, capital
     (
-        "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405\u050c"
-        "\u04ba\u049a\u04ae",
+        (
+            "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405\u050c"
+            "\u04ba\u049a\u04ae"
+        ),
         "ABEKMHOPCTYXIJSGhKY",
     ),
     # Greek, small

@@ -1,8 +1,8 @@
 """Characters that cannot be seen: which of them carry meaning, and how the others are taken out.
 
-Zero-width characters, controls of direction, tag characters and variation selectors can carry hidden words. They
-stay only where writing needs them: in emoji (families, flags, skin tones, keycaps), between letters of Arabic
-and Indic scripts, and one variation selector behind a Chinese character or a Mongolian letter.
+Zero-width characters, controls of direction, tag characters and variation selectors can carry hidden words.
+They stay only where writing needs them: in emoji (families, flags, skin tones, keycaps), between letters of
+Arabic and Indic scripts, and one variation selector behind a Chinese character or a Mongolian letter.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _JOINING = (
     "\u0600-\u0605\u0608-\u061b\u061e-\u085f\u0860-\u086f\u08a0-\u0fff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff"
     "\u1820-\u18af\u1a20-\u1aad\ua840-\ua877\ufb50-\ufdff\ufe70-\ufefc\U0001e900-\U0001e95f"
 )
-_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"  # what ends a syllable without its vowel
+# What ends a syllable without its vowel.
+_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"
 _JOINER = f"(?<=[{_JOINING}])[{_ZWNJ}{_ZWJ}](?=[{_JOINING}])|(?<=[{_VIRAMA}]){_ZWJ}"
 _VARIANT = (
     "(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e011f]"
     "|(?<=[\u1820-\u18af])[\u180b-\u180d\u180f]"
 )
 _HIDDEN_CLASS = (
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f"

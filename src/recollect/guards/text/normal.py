@@ -1,8 +1,8 @@
 """One form for text: Unicode's NFKC, nothing invisible, and where wanted plain whitespace and plain letters.
 
-A text is cleaned in segments that cannot influence each other, so a stream gives what the whole text would have
-given, however it is cut. A segment is a character with all that can still change it; it is never longer than
-`LONGEST` characters.
+A text is cleaned in segments that cannot influence each other, so a stream gives what the whole text would
+have given, however it is cut. A segment is a character with all that can still change it; it is never longer
+than `LONGEST` characters.
 """
 
 from __future__ import annotations
