@@ -16,7 +16,6 @@ from recollect.errors import InvalidArgumentError
 from recollect.guards.injection.classifier import classify, is_installed
 from recollect.guards.injection.detect import find_injections, windows, with_classifier
 
-
 THRESHOLD = 0.5
 """The score from which a text is an attack."""
 

@@ -66,8 +66,10 @@ def _from_percent(stretch: str) -> str:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether something looks like words: long enough, and nearly all of it letters and spaces."""
+    """Whether something looks like words, nearly all of it letters and spaces, or is encoded once more."""
     if len(text) < _SHORTEST:
         return False
+    if _BASE64.fullmatch(text):
+        return True
     plain = sum(character.isalpha() or character.isspace() or character in ".,:;!?'\"-" for character in text)
     return plain / len(text) >= _READABLE
