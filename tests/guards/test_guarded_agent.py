@@ -41,6 +41,7 @@ async def test_prompt_injection_is_blocked_before_memory_access(mode: Mode, tmp_
     embedder, model = Listener(), model_of("Hello.", "never said", mode=mode)
     async with Memory(url, semantic_recall=True, embedder=embedder) as memory:
         await answer(Agent(model, memory=memory), mode, "Hi!", **ADA)
+        await memory.settled()
         before, asked = dump(url), list(embedder.asked)
     async with Memory(url, semantic_recall=True, embedder=embedder) as memory:
         agent = Agent(model, input_processors=[PromptInjectionDetector(strategy="block"), memory])
@@ -59,6 +60,7 @@ async def test_normalised_input_is_used_for_semantic_search(mode: Mode) -> None:
     async with Memory(semantic_recall=True, embedder=embedder) as memory:
         agent = Agent(model_of("Here.", mode=mode), memory=memory, input_processors=[UnicodeNormalizer()])
         await answer(agent, mode, "I put it into a drawer.")
+        await memory.settled()
         result = await answer(agent, mode, "Find the \ufb01le")
         saved = await memory.get_messages()
     assert "Find the file" in embedder.asked
@@ -68,7 +70,7 @@ async def test_normalised_input_is_used_for_semantic_search(mode: Mode) -> None:
 
 
 async def test_the_normaliser_lets_the_detector_see(mode: Mode) -> None:
-    """Guards run in their order, and what one cleaned the next one reads; in either order the attack is found."""
+    """What one guard cleaned the next one reads; in either order the attack is found."""
     for guards in (
         [UnicodeNormalizer(confusables=True), PromptInjectionDetector()],
         [PromptInjectionDetector(), UnicodeNormalizer()],

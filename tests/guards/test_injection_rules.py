@@ -25,6 +25,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "spaces": lambda text: "  ".join(" ".join(word) for word in text.split()),
     "dots": lambda text: " ".join(".".join(word) for word in text.split()),
     "no spaces": lambda text: text.replace(" ", ""),
+    "line breaks": lambda text: text.replace(" ", "\n"),
     "underscores": lambda text: text.replace(" ", "_"),
     "digits": lambda text: text.lower().translate(str.maketrans("aeio", "4310")),
     "Cyrillic letters": lambda text: text.translate(str.maketrans("aeo", "\u0430\u0435\u043e")),
@@ -32,11 +33,11 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "letters of mathematics": lambda text: "".join(
         chr(0x1D41A + ord(letter) - 97) if letter.isalpha() else letter for letter in text.lower()
     ),
-    "accents": lambda text: "\u0301".join(text),
+    "accents": "\u0301".join,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
     "hexadecimal": lambda text: text.encode().hex(),
-    "web encoding": lambda text: quote(text),
+    "web encoding": quote,
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "backwards": lambda text: text[::-1],
     "swapped letters": lambda text: " ".join(

@@ -80,7 +80,7 @@ def test_the_form_can_be_another_or_none() -> None:
 
 
 def test_whitespace_is_collapsed_and_trimmed_when_wanted() -> None:
-    """Several spaces become one, several line breaks at most an empty line, and nothing stands at the ends."""
+    """Several spaces become one, several line breaks at most an empty line; nothing stands at the ends."""
     text = " \n a  b \n c\n\n\n\nd \t"
     assert normalised(text, Style(collapse_whitespace=True)) == "a b\nc\n\nd"
     assert normalised(text, Style(collapse_whitespace=True, trim=False)) == "\na b\nc\n\nd "
@@ -139,7 +139,7 @@ def test_normalising_twice_is_normalising_once(text: str, style: Style) -> None:
 
 @pytest.mark.parametrize("unit", ["\u0951", "\u200d", "\U0001f468\u200d", "\u0431", "e\u0301", "\U000e0067"])
 def test_a_stream_holds_back_no_more_than_its_limit(unit: str) -> None:
-    """However long a sequence goes on, at most 256 characters wait, and the result stays that of the whole."""
+    """However long a sequence goes on, at most 256 characters wait; the result stays that of the whole."""
     for style in (Style(), Style(confusables=True)):
         stream = NormalStream(style)
         out = ""

@@ -71,6 +71,13 @@ async def test_what_memory_brought_in_and_other_parts_are_left_alone() -> None:
     assert await guard.process_tool_result(result, ctx) is result
 
 
+async def test_no_form_keeps_ligatures_and_drops_what_is_hidden() -> None:
+    """Invisible characters go whatever the form is."""
+    guard = UnicodeNormalizer(form=None)
+    (after,) = await guard.process_input([Message("user", "\ufb01\u200b")], context(new_run()))
+    assert after.text == "\ufb01"
+
+
 async def test_ordinary_text_passes_a_stream_as_it_is() -> None:
     """A piece that is let out whole is the same part."""
     guard, ctx = UnicodeNormalizer(trim=False), context(new_run(), "stream")

@@ -1,7 +1,7 @@
 """How well prompt injections are found in a file of labelled texts: by rules alone, and with the classifier.
 
-A text counts as an attack where its score reaches the detector's default threshold. The classifier is left out
-where its package is not installed.
+A text counts as an attack where its score reaches the detector's default threshold. The classifier is left
+out where its package is not installed.
 """
 
 import json
@@ -29,7 +29,7 @@ class Labelled:
 
 
 def measure(path: Path, show: Show) -> dict[str, object]:
-    """Return recall, false-positive rate and time for a file of JSON lines with `text` and `label` (0 or 1)."""
+    """Return the figures for a file of JSON lines with `text` and `label` (0 or 1)."""
     rows = read_labelled(path)
     show(f"injection: {len(rows)} texts by rules", 0.0)
     figures = _figures(rows, _score_by_rules)

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"(?P<address>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
     r"|(?<![^\W_])(?P<spaced>[^\W\d_](?:[ .\-_*|/][^\W\d_]){2,400})(?![^\W_])"
     rf"|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
-    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\n\u3002\uff01\uff1f]{{1,400}})|(?P<sign>[^\w\s])"
+    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\u3002\uff01\uff1f\n]{{1,400}})|(?P<sign>[^\w\s])"
 )
 _LEET = re.compile(r"(?<![\w@$])(?=[a-z0-9@$]{0,30}[a-z])(?=[a-z@$]{0,30}[0-9@$])[a-z0-9@$]{3,30}(?![\w@$])")
 _JOINTS = re.compile(r"['\u2019\-]")
@@ -121,7 +121,8 @@ def _tokens(plain: str) -> Iterator[_Token]:
             case "address":
                 yield _Token("", start, end, "u")
             case "end":
-                yield _Token("", start, end, ".")
+                # A single line break may stand anywhere in a sentence.
+                yield _Token("", start, end, "," if match[0] == "\n" else ".")
             case "sign":
                 yield _Token("", start, end, _SIGNS.get(match[0], ")"))
             case "cjk":
