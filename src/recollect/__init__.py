@@ -43,11 +43,13 @@ from recollect.processors.moderation import ModerationProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
 from recollect.processors.pii import PIIDetector
+from recollect.processors.prompt_injection import PromptInjectionDetector
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
 from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
 from recollect.processors.token_limiter import TokenLimiterProcessor
 from recollect.processors.tool_call_filter import ToolCallFilterProcessor
+from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
@@ -92,6 +94,7 @@ __all__ = [
     "PresidioEngine",
     "Processor",
     "ProcessorProvider",
+    "PromptInjectionDetector",
     "ReasoningPart",
     "Recall",
     "RecallSettings",
@@ -123,6 +126,7 @@ __all__ = [
     "Trace",
     "TraceEntry",
     "TripWire",
+    "UnicodeNormalizer",
     "Usage",
     "Why",
     "WorkingMemory",

@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -82,7 +81,7 @@ def test_memory_and_editors_are_refused(guard: Processor) -> None:
 class Barrier(Processor):
     """Blocks when a partner has begun, or waits for one for ever; says in a list how it ended."""
 
-    blocks_only: ClassVar[bool] = True
+    blocks_only = True
 
     def __init__(self, name: str, log: list[str], *, trips: bool, begun: asyncio.Event) -> None:
         """Take a name, a log, what to do, and the event that ties the partners together."""
@@ -164,7 +163,7 @@ async def test_everything_passes_when_no_guard_minds(hook: str) -> None:
 class Failing(Processor):
     """Fails on the prompt."""
 
-    blocks_only: ClassVar[bool] = True
+    blocks_only = True
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Fail."""
@@ -181,7 +180,7 @@ async def test_error_reaches_the_caller_as_it_is_when_a_guard_fails() -> None:
 class LateBlocker(Processor):
     """Blocks at the end of the stream, by what it has counted in its own state."""
 
-    blocks_only: ClassVar[bool] = True
+    blocks_only = True
 
     def __init__(self, name: str, longest: int) -> None:
         """Take an id and how many characters are allowed."""

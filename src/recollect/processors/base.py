@@ -230,7 +230,7 @@ class Processor:
     id: str = ""
     edits: Literal["turn", "view"] = "turn"
     after_memory: bool = False
-    blocks_only: ClassVar[bool] = False
+    blocks_only: bool = False
     observes: ClassVar[bool] = False
     writes_memory: ClassVar[bool] = False
 

@@ -1,0 +1,75 @@
+"""Text within text: what is written in base64, in hexadecimal, as a web address, in rot13 or backwards."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,20000}={0,2}(?![A-Za-z0-9+/_=-])")
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|%)?[0-9A-Fa-f]{2}[ :,]?){8,10000}(?![0-9A-Za-z])")
+_PERCENT = re.compile(r"[^\s%]{0,200}(?:%[0-9A-Fa-f]{2}[^\s%]{0,200}){2,2000}")
+_HEX_DIGITS = re.compile(r"[0-9A-Fa-f]{2}")
+# Small words that ordinary text in these languages rarely does without, as rot13 and backwards write them.
+_ROT13_WORDS = frozenset(("gur", "naq", "lbhe", "lbh", "nyy", "gb", "vtaber", "cerivbhf"))
+_BACKWARD_WORDS = frozenset(("eht", "dna", "ruoy", "uoy", "lla", "ot", "erongi", "suoiverp", "tpmorp"))
+_WORD = re.compile(r"[A-Za-z]{2,30}")
+_SHORTEST = 8
+_READABLE = 0.9
+
+
+class Hidden(NamedTuple):
+    """A stretch of a text and what it says once it is decoded."""
+
+    start: int
+    end: int
+    text: str
+
+
+def decoded(text: str) -> Iterator[Hidden]:
+    """Find what is hidden in a text by a common encoding; each stretch is decoded once."""
+    for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex), (_PERCENT, _from_percent)):
+        for match in pattern.finditer(text):
+            plain = decode(match[0])
+            if plain != match[0] and _is_readable(plain):
+                yield Hidden(*match.span(), plain)
+    words = {match[0].lower() for match in _WORD.finditer(text[:20_000])}
+    if len(words & _ROT13_WORDS) > 1:
+        yield Hidden(0, len(text), codecs.encode(text, "rot13"))
+    if len(words & _BACKWARD_WORDS) > 1 or (words & _BACKWARD_WORDS and len(words) < _SHORTEST):
+        yield Hidden(0, len(text), text[::-1])
+
+
+def _from_base64(stretch: str) -> str:
+    letters = stretch.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(letters + "=" * (-len(letters) % 4)).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ""
+
+
+def _from_hex(stretch: str) -> str:
+    try:
+        return bytes.fromhex("".join(_HEX_DIGITS.findall(stretch))).decode("utf-8")
+    except (UnicodeDecodeError, ValueError):
+        return ""
+
+
+def _from_percent(stretch: str) -> str:
+    return unquote(stretch)
+
+
+def _is_readable(text: str) -> bool:
+    """Whether something looks like words, nearly all of it letters and spaces, or is encoded once more."""
+    if len(text) < _SHORTEST:
+        return False
+    if _BASE64.fullmatch(text):
+        return True
+    plain = sum(character.isalpha() or character.isspace() or character in ".,:;!?'\"-" for character in text)
+    return plain / len(text) >= _READABLE

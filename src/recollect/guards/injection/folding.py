@@ -1,0 +1,79 @@
+"""Making text plain enough to compare: small letters without accents, no invisible or look-alike letters.
+
+Every character of the plain text knows where it stood before, so that what is found there can be shown in the
+text as it was given.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from array import array
+from functools import lru_cache
+from typing import NamedTuple
+
+from recollect.guards.text.confusables import unmixed
+
+_MARKS = range(0x300, 0x370)
+_BEFORE_ARABIC = 0x590  # Latin, Greek, Cyrillic, Armenian: scripts whose accents may be dropped
+_LATIN_EXTRA = range(0x1E00, 0x2000)
+_STROKES = str.maketrans("\u00f8\u0142\u0111\u0127\u0131\u00e6\u0153", "oldhiao")
+
+
+class Folded(NamedTuple):
+    """Plain text, and for each of its characters where it came from (None: from the same place)."""
+
+    text: str
+    places: array[int] | None
+    length: int
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a stretch of the plain text stands in the text as it was given."""
+        if self.places is None:
+            return start, end
+        last = self.places[end - 1] if end > start else self.places[start]
+        return self.places[start], min(last + 1, self.length)
+
+
+def fold(text: str) -> Folded:
+    """Return a text in small plain letters."""
+    if text.isascii():
+        return Folded(text.lower(), None, len(text))
+    pieces: list[str] = []
+    places = array("L")
+    for place, character in enumerate(text):
+        plain = _plain(character)
+        if plain:
+            pieces.append(plain)
+            places.extend([place] * len(plain))
+    folded = "".join(pieces)
+    return Folded(unmixed(folded), places, len(text))
+
+
+def fold_word(word: str) -> str:
+    """Return a word in the same form, for tables."""
+    return fold(word).text
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> str:
+    """Return what is left of one character: nothing of what cannot be seen, and no accent."""
+    if character.isascii():
+        return character.lower()
+    category = unicodedata.category(character)
+    if category in ("Cf", "Mn", "Me") and (category == "Cf" or _is_dropped_mark(character)):
+        return ""
+    shown = unicodedata.normalize("NFKC", character).casefold()
+    return "".join(_without_accent(part) for part in shown)
+
+
+def _is_dropped_mark(character: str) -> bool:
+    code = ord(character)
+    return code in _MARKS or code >= 0xE0000 or 0xFE00 <= code <= 0xFE0F or 0x1AB0 <= code <= 0x20FF  # noqa: PLR2004 - blocks of marks and variation selectors
+
+
+def _without_accent(character: str) -> str:
+    code = ord(character)
+    if code >= _BEFORE_ARABIC and code not in _LATIN_EXTRA:
+        return "" if unicodedata.category(character) == "Cf" else character
+    base = unicodedata.normalize("NFD", character)[0]
+    return base.translate(_STROKES)

@@ -1,0 +1,255 @@
+"""Reading a text as a string of word classes: one letter for each word or sign.
+
+It sees through spaced-out letters, digits for letters, words without spaces between them, and swapped
+letters. Encodings are left to `encodings`, the meaning of the classes to `lexicon` and `rules`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from recollect.guards.injection.folding import Folded, fold, fold_word
+from recollect.guards.injection.lexicon import CORE, GLUE, classes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_LETTER = rf"[^\W_{_CJK}]"
+_TOKEN = re.compile(
+    r"(?P<address>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
+    r"|(?<![^\W_])(?P<spaced>[^\W\d_](?:[ .\-_*|/][^\W\d_]){2,400})(?![^\W_])"
+    rf"|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
+    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\u3002\uff01\uff1f\n]{{1,400}})|(?P<sign>[^\w\s])"
+)
+_LEET = re.compile(r"(?<![\w@$])(?=[a-z0-9@$]{0,30}[a-z])(?=[a-z@$]{0,30}[0-9@$])[a-z0-9@$]{3,30}(?![\w@$])")
+_JOINTS = re.compile(r"['\u2019\-]")
+_SIGNS = {
+    **dict.fromkeys("\"'\u201c\u201d\u00ab\u00bb\u2018\u2019\u300c\u300d\u201e`", '"'),
+    **dict.fromkeys(",;\uff0c\u3001\u2014\u2013-*|", ","),
+    **dict.fromkeys(":\uff1a=>$", ":"),
+    **dict.fromkeys("([{<\uff08", "("),
+}
+_LEET_LETTERS = (
+    str.maketrans("0134578@$", "oieastbas"),
+    str.maketrans("0134578@$", "oleastbas"),
+)
+_UNKNOWN = "x"
+_LONG_WORD = 14
+_SHORTEST_SCRAMBLED = 5
+_PREFIX = 3
+_LONGEST_PHRASE = 12
+
+
+class Reading(NamedTuple):
+    """A text as classes: the letters, and where the word or sign of each stands in the text."""
+
+    classes: str
+    places: list[tuple[int, int]]
+
+
+class _Index(NamedTuple):
+    words: dict[str, str]
+    prefixes: dict[str, list[tuple[str, str]]]
+    phrases: dict[str, list[tuple[tuple[str, ...], str]]]
+    cjk: re.Pattern[str]
+    scrambled: dict[tuple[str, str, str], str]
+    short: dict[str, str]
+
+
+class _Token(NamedTuple):
+    word: str
+    start: int
+    end: int
+    kind: str = ""  # the class, where it is known from the form
+
+
+def read(text: str) -> Reading:
+    """Read a text; the places are those of the text as it was given."""
+    folded = fold(text)
+    plain = _unleeted(folded.text)
+    tokens = list(_tokens(plain))
+    return _classified(tokens, folded)
+
+
+def _classified(tokens: list[_Token], folded: Folded) -> Reading:
+    index = _index()
+    classes: list[str] = []
+    places: list[tuple[int, int]] = []
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        kind, size = (token.kind, 1) if token.kind else _phrase(tokens, place, index)
+        classes.append(kind or _class_of(token.word, index))
+        places.append(folded.span(token.start, tokens[place + size - 1].end))
+        place += size
+    return Reading("".join(classes), places)
+
+
+def _phrase(tokens: list[_Token], place: int, index: _Index) -> tuple[str, int]:
+    """Find the longest phrase that begins with a token."""
+    for words, kind in index.phrases.get(tokens[place].word, ()):
+        if size := _matched(tokens, place, words):
+            return kind, size
+    return "", 1
+
+
+def _matched(tokens: list[_Token], place: int, words: tuple[str, ...]) -> int:
+    """Return how many tokens a phrase takes up, or none; quotes and plus signs may stand within."""
+    end = place
+    for word in words:
+        while (
+            end > place
+            and end < len(tokens)
+            and end - place < _LONGEST_PHRASE
+            and tokens[end].kind in ('"', ")")
+        ):
+            end += 1
+        if end >= len(tokens) or tokens[end].word != word:
+            return 0
+        end += 1
+    return end - place
+
+
+def _tokens(plain: str) -> Iterator[_Token]:
+    """Cut plain text into words and signs."""
+    for match in _TOKEN.finditer(plain):
+        start, end = match.span()
+        match match.lastgroup:
+            case "address":
+                yield _Token("", start, end, "u")
+            case "end":
+                # A single line break may stand anywhere in a sentence.
+                yield _Token("", start, end, "," if match[0] == "\n" else ".")
+            case "sign":
+                yield _Token("", start, end, _SIGNS.get(match[0], ")"))
+            case "cjk":
+                yield from _cjk_words(match[0], start)
+            case "spaced":
+                yield from _segments(match[0][::2], start, 2)
+            case _:
+                yield from _word(match[0], start)
+
+
+def _word(word: str, start: int) -> Iterator[_Token]:
+    """Yield a word, or its parts where only these are known."""
+    index = _index()
+    if word in index.words or word in index.phrases:
+        yield _Token(word, start, start + len(word))
+    elif not word.isalnum():
+        place = 0
+        for part in _JOINTS.split(word):
+            if part:
+                yield _Token(part, start + place, start + place + len(part))
+            place += len(part) + 1
+    elif len(word) >= _LONG_WORD:
+        yield from _segments(word, start, 1)
+    else:
+        yield _Token(word, start, start + len(word))
+
+
+def _segments(letters: str, start: int, step: int) -> Iterator[_Token]:
+    """Cut letters without spaces into known words, if they are all known; `step` is from letter to letter."""
+    place = 0
+    for size in _cut(letters) or [len(letters)]:
+        first = start + place * step
+        yield _Token(letters[place : place + size], first, first + (size - 1) * step + 1)
+        place += size
+
+
+def _cut(letters: str) -> list[int]:
+    """Return the lengths of the fewest known words that make up the letters; none if they do not."""
+    index = _index()
+    if letters in index.words or len(letters) < _SHORTEST_SCRAMBLED:
+        return []
+    best: list[list[int] | None] = [None] * (len(letters) + 1)
+    best[0] = []
+    for end in range(1, len(letters) + 1):
+        for size in range(1, min(end, 16) + 1):
+            before = best[end - size]
+            if before is None or letters[end - size : end] not in index.short:
+                continue
+            known = best[end]
+            if known is None or len(before) + 1 < len(known):
+                best[end] = [*before, size]
+    return best[-1] or []
+
+
+def _cjk_words(run: str, start: int) -> Iterator[_Token]:
+    """Cut a stretch of Chinese or Japanese at the words that are known."""
+    place = 0
+    for match in _index().cjk.finditer(run):
+        if match.start() > place:
+            yield _Token("", start + place, start + match.start(), _UNKNOWN)
+        yield _Token(match[0], start + match.start(), start + match.end())
+        place = match.end()
+    if place < len(run):
+        yield _Token("", start + place, start + len(run), _UNKNOWN)
+
+
+def _class_of(word: str, index: _Index) -> str:
+    if found := index.words.get(word):
+        return found
+    for prefix, kind in index.prefixes.get(word[:_PREFIX], ()):
+        if word.startswith(prefix):
+            return kind
+    if len(word) >= _SHORTEST_SCRAMBLED:
+        return index.scrambled.get(_signature(word)) or index.short.get(f"?{word}", _UNKNOWN)
+    return _UNKNOWN
+
+
+def _unleeted(plain: str) -> str:
+    """Write digits in words as the letters they stand for, where that makes a known word."""
+    return _LEET.sub(_spelled, plain)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    words = _index().words
+    for letters in _LEET_LETTERS:
+        word = match[0].translate(letters)
+        if word in words or word in GLUE:
+            return word
+    return match[0]
+
+
+def _signature(word: str) -> tuple[str, str, str]:
+    """Return what stays the same when letters within a word are swapped."""
+    return word[0], word[-1], "".join(sorted(word[1:-1]))
+
+
+@cache
+def _index() -> _Index:
+    """Make the tables, once."""
+    words: dict[str, str] = {}
+    prefixes: dict[str, list[tuple[str, str]]] = {}
+    phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for kind, entries in classes():
+        for entry in map(fold_word, entries):
+            parts = tuple(re.split(r" +", entry))
+            if len(parts) > 1:
+                phrases.setdefault(parts[0], []).append((parts, kind))
+            elif entry.endswith("*"):
+                prefixes.setdefault(entry[:_PREFIX], []).append((entry[:-1], kind))
+            else:
+                words[entry] = kind
+    for found in phrases.values():
+        found.sort(key=lambda item: -len(item[0]))
+    cjk = sorted((word for word in words if re.match(rf"[{_CJK}]", word)), key=len, reverse=True)
+    known = {word: words[word] for word in words if len(word) > 2 and word.isascii()}  # noqa: PLR2004 - shorter ones fit anywhere
+    short = known | dict.fromkeys([*GLUE, *CORE], "x") | _with_a_letter_missing(words)
+    scrambled = {
+        _signature(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
+    }
+    return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, cjk))), scrambled, short)
+
+
+def _with_a_letter_missing(words: dict[str, str]) -> dict[str, str]:
+    """Return long words of the core with one letter left out, marked as such."""
+    return {
+        f"?{word[:place]}{word[place + 1 :]}": words[word]
+        for word in CORE
+        if len(word) > _SHORTEST_SCRAMBLED and word in words
+        for place in range(1, len(word))
+    }
