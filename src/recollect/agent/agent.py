@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -41,7 +41,7 @@ class Agent:
     both sides. One agent serves many runs at once.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part, all but the model by keyword
         self,
         model: object = "offline",
         *,
@@ -51,13 +51,15 @@ class Agent:
         input_processors: Sequence[Item] = (),
         output_processors: Sequence[Item] = (),
         max_steps: int = _MOST_STEPS,
+        limit_answer: str = "",
         trace_content: bool = False,
     ) -> None:
         """Put the pipeline together; what is wrong with it is said now, not at the first run.
 
         A model's name and the arguments of tools are looked into at the first run, before anything is
         asked: that takes the extra `agent`, which an agent can be made without. `max_steps` is how often the
-        model may be asked in one run, `trace_content` puts message text into OpenTelemetry spans.
+        model may be asked in one run, and `limit_answer` what is answered when it still wants tools then.
+        `trace_content` puts message text into OpenTelemetry spans.
         """
         self._model = _checked_model(model)
         self._instructions = check_text(instructions, "instructions")
@@ -68,6 +70,7 @@ class Agent:
         owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
         self._tools = (*_checked_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
+        self._limit_answer = check_text(limit_answer, "limit_answer")
         self._trace_content = trace_content
         self._engine: Engine | None = None
         self._portal: Portal | None = None
@@ -81,10 +84,16 @@ class Agent:
         run_id: str | None = None,
         raise_on_tripwire: bool = False,
         on_memory_error: OnMemoryError = "return",
+        context: Mapping[str, object] | None = None,
         **ids: Unpack[Ids],
     ) -> Result:
-        """Answer a prompt and return the result; a trip is `result.tripwire` unless it is to be raised."""
-        run = self._new_run(prompt, run_id, run_ids(ids), on_memory_error=on_memory_error, chunked=False)
+        """Answer a prompt and return the result; a trip is `result.tripwire` unless it is to be raised.
+
+        `context` is for the run's processors, which find it as `ctx.context`.
+        """
+        run = self._new_run(
+            prompt, run_id, run_ids(ids), on_memory_error=on_memory_error, context=context, chunked=False
+        )
         result = await run.to_end()
         if raise_on_tripwire and result.tripwire is not None:
             raise result.tripwire
@@ -98,11 +107,17 @@ class Agent:
         raise_on_tripwire: bool = False,
         on_memory_error: OnMemoryError = "return",
         save_partial: bool = False,
+        context: Mapping[str, object] | None = None,
         **ids: Unpack[Ids],
     ) -> RunStream:
         """Answer a prompt as a stream of events; use `async with` to leave early without loose ends."""
         run = self._new_run(
-            prompt, run_id, run_ids(ids), on_memory_error=on_memory_error, save_partial=save_partial
+            prompt,
+            run_id,
+            run_ids(ids),
+            on_memory_error=on_memory_error,
+            context=context,
+            save_partial=save_partial,
         )
         return RunStream(run, raise_on_tripwire=raise_on_tripwire, note=partial(note_shown, self))
 
@@ -151,6 +166,7 @@ class Agent:
         ids: RunIds,
         *,
         on_memory_error: OnMemoryError,
+        context: Mapping[str, object] | None,
         save_partial: bool = False,
         chunked: bool = True,
     ) -> Run:
@@ -168,6 +184,7 @@ class Agent:
             input_side=self._input_side,
             output_side=self._output_side,
             max_steps=self._max_steps,
+            limit_answer=self._limit_answer,
             trace_content=self._trace_content,
             chunked=chunked,
             save_partial=save_partial,
@@ -175,7 +192,10 @@ class Agent:
             note_shown=partial(note_shown, self),
             may_be_stored=run_id is not None,
         )
-        return Run(plan, RunState(name, ids, Trace(), self._instructions, engine.ask), messages)
+        state = RunState(
+            name, ids, Trace(), self._instructions, engine.ask, context=_checked_context(context)
+        )
+        return Run(plan, state, messages)
 
     def _get_engine(self) -> "Engine":
         if self._engine is None:
@@ -215,6 +235,14 @@ def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:
         if not callable(tool):
             raise InvalidArgumentError("tools", f"{tool!r:.60} is not a function")
     return tuple(cast("Sequence[Callable[..., object]]", tools))
+
+
+def _checked_context(context: object) -> dict[str, object]:
+    if context is None:
+        return {}
+    if not isinstance(context, Mapping):
+        raise InvalidArgumentError("context", f"must be a dict, not {context!r:.60}")
+    return dict(cast("Mapping[str, object]", context))
 
 
 def _checked_memory(memory: object) -> ProcessorProvider | None:

@@ -22,6 +22,7 @@ from recollect.messages import Message, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import run_input, run_tool_call, run_tool_result
 from recollect.processors.output import OutputChain
+from recollect.processors.tool_run import tools_of
 from recollect.processors.turn import TurnBuilder, assistant_id
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Plan:
     input_side: Sequence[Processor]
     output_side: Sequence[Processor]
     max_steps: int
+    limit_answer: str
     trace_content: bool
     chunked: bool
     save_partial: bool
@@ -172,6 +174,11 @@ class Run:
             messages += shown.messages()
         else:
             self.state.stop_reason = "tool_limit"
+            if self.plan.limit_answer:
+                for released in await self._chain.push(
+                    self.plan.max_steps, TextDelta(self.plan.limit_answer)
+                ):
+                    yield released
 
     async def _speak(
         self, step: int, messages: list[Message], said: list[str | ToolCall]
@@ -235,8 +242,9 @@ class Run:
     async def _run_tools(self, calls: list[ToolCall]) -> list[ToolResult]:
         """Run tools at once; the first that trips ends the others."""
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.plan.engine.run_tool(call)) for call in calls]
+            with tools_of(self.state):
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(self.plan.engine.run_tool(call)) for call in calls]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]

@@ -6,7 +6,7 @@ others, and stops the run with `ctx.abort(reason)`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -119,6 +119,7 @@ class RunState:
     stop_reason: str | None = None
     commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    context: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class Ask(Protocol):
@@ -155,6 +156,11 @@ class RunContext:
     def ids(self) -> RunIds:
         """The ids that the run was given."""
         return self._run.ids
+
+    @property
+    def context(self) -> Mapping[str, object]:
+        """What the caller gave to the processors of this run; the model never sees it."""
+        return self._run.context
 
     @property
     def instructions(self) -> str:

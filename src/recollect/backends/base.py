@@ -1,0 +1,95 @@
+"""What a long-term memory is to the runtime: it recalls before a run and persists after it.
+
+A backend knows nothing of processors, prompts or models. `backends.processor` puts it into the pipeline,
+behind the guards on both sides.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from recollect.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run before the model is asked: whose it is, and the user's prompt as it left the guards."""
+
+    session_id: str
+    run_id: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItem:
+    """One thing that a memory brought back; what it does not know of it is None."""
+
+    text: str
+    id: str | None = None
+    session_id: str | None = None
+    score: float | None = None
+    source_scope: str | None = None
+    resource_uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What a memory has for a run.
+
+    `snapshot` is curated text that belongs into the system prompt. `items` are quoted to the model as
+    untrusted reference, in a message of their own that is never kept.
+    """
+
+    snapshot: str = ""
+    items: tuple[RecalledItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    """A run that ended well, as it left the guards: what was asked and answered, when, and the whole turn."""
+
+    session_id: str
+    run_id: str
+    prompt: str
+    answer: str
+    asked_at: datetime
+    answered_at: datetime
+    messages: tuple[Message, ...] = ()
+
+
+@runtime_checkable
+class MemoryBackend(Protocol):
+    """A long-term memory that a runtime can be given."""
+
+    name: str
+    rule: str
+    """What the system prompt says about this memory; it never changes and quotes nothing."""
+
+    async def recall_before_run(self, run: StartedRun) -> Recollection:
+        """Return what the model should know for this prompt."""
+        ...
+
+    async def persist_after_run(self, run: CompletedRun) -> None:
+        """Keep what the run is to leave behind; it has passed all guards."""
+        ...
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the tools by which the model itself changes this memory, the same ones every time."""
+        ...
+
+    def status(self) -> dict[str, object]:
+        """Return how it is set up, as JSON and without secrets."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and files."""
+        ...
+
+
+class AuditLog(Protocol):
+    """Where a backend writes down what it did: hidden events of the session, without credentials."""
+
+    async def record(self, name: str, payload: Mapping[str, object], *, session_id: str, run_id: str) -> None:
+        """Write one event; a failure is raised, and the backend does not swallow it."""
+        ...

@@ -1,0 +1,110 @@
+"""The place of a long-term memory in the pipeline: behind the guards on both sides."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
+from recollect.backends.rendering import reference_parts
+from recollect.errors import RecollectError
+from recollect.messages import Message, now
+from recollect.processors.base import Processor, RunContext
+from recollect.processors.late_work import LateWork
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_ASKED_AT = "asked_at"
+
+
+class BackendProcessor(Processor):
+    """Recalls before the model is asked, and persists once the whole turn has passed.
+
+    Whatever goes wrong in the backend, the run goes on: the trace and the log say what it was.
+    """
+
+    id = "long-term-memory"
+    observes: ClassVar[bool] = True
+
+    def __init__(self, backend: MemoryBackend, *, late: bool = False) -> None:
+        """Stand for a backend; with `late` the answer does not wait until it has persisted."""
+        self._backend = backend
+        self._late = LateWork()
+        self._is_late = late
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the backend's tools."""
+        return self._backend.get_tools()
+
+    async def settled(self) -> None:
+        """Wait until nothing is being persisted behind answers any more."""
+        await self._late.settled()
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Put the snapshot, and what was recalled, before the conversation."""
+        ctx.state[_ASKED_AT] = now()
+        prompt = _said(messages, "user")
+        if not prompt:
+            return messages
+        run = StartedRun(ctx.ids.thread_id or "", ctx.run_id, prompt)
+        try:
+            found = await self._backend.recall_before_run(run)
+        except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the chat goes on
+            ctx.degrade(_told(self._backend, error))
+            return messages
+        return [*_brought_in(found, ctx), *messages]
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Stage what the backend is to keep; a run without a prompt or without an answer leaves nothing."""
+        prompt, answer = _said(messages, "user"), _said(messages, "assistant")
+        if prompt and answer:
+            asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
+            run = CompletedRun(
+                ctx.ids.thread_id or "", ctx.run_id, prompt, answer, asked_at, now(), tuple(messages)
+            )
+            ctx.on_commit(partial(self._commit, run, ctx))
+        return messages
+
+    async def _commit(self, run: CompletedRun, ctx: RunContext) -> None:
+        if self._is_late:
+            self._late.start(run.session_id, self._persist_late(run, ctx))
+        else:
+            await self._persist(run)
+
+    async def _persist(self, run: CompletedRun) -> None:
+        try:
+            await self._backend.persist_after_run(run)
+        except Exception as error:
+            told = _told(self._backend, error)
+            if told is error:
+                raise
+            raise told from None
+
+    async def _persist_late(self, run: CompletedRun, ctx: RunContext) -> None:
+        try:
+            await self._persist(run)
+        except RecollectError as error:
+            ctx.degrade(error)
+
+
+def _said(messages: Sequence[Message], role: str) -> str:
+    """Return what was said last in this run by the user or the assistant."""
+    texts = [m.text for m in messages if m.role == role and m.origin in ("input", "response") and m.text]
+    return texts[-1] if texts else ""
+
+
+def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
+    brought: list[Message] = []
+    if found.snapshot:
+        brought.append(Message("system", found.snapshot, id=f"{ctx.run_id}:snapshot", origin="system"))
+    if parts := reference_parts(found.items):
+        brought.append(Message("system", parts, id=f"{ctx.run_id}:recalled", origin="memory"))
+    ctx.details({"snapshot_characters": len(found.snapshot), "recalled": len(found.items)})
+    return brought
+
+
+def _told(backend: MemoryBackend, error: Exception) -> RecollectError:
+    """Return an error that may be shown: of a foreign one, which may quote anything, only its type."""
+    if isinstance(error, RecollectError):
+        return error
+    return RecollectError(f"{backend.name} failed: {type(error).__name__}")

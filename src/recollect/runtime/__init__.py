@@ -1,0 +1,1 @@
+"""The runtime of document B: configuration, loader, agent loop, sessions."""
