@@ -30,17 +30,25 @@ class LocalModel(Protocol):
         ...
 
 
+OFFLINE = "I am the offline model"
+"""How everything begins that the offline model says."""
+
+
 class OfflineModel:
     """Answers without any model, by quoting what memory brought in, and says so."""
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Quote the remembered messages that share the most words with the question."""
-        quotes = _quotes(messages)
-        yield "I am the offline model: I only quote memory."
+        quotes = self.quotes(messages)
+        yield f"{OFFLINE}: I only quote memory."
         if not quotes:
             yield " It holds nothing about this yet."
         for quote in quotes:
             yield f"\n- {quote.role} said: {quote.text}"
+
+    def quotes(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the remembered messages that share the most words with the last one."""
+        return _quotes(messages)
 
 
 def _quotes(messages: Sequence[Message], most: int = 3) -> list[Message]:
@@ -50,7 +58,8 @@ def _quotes(messages: Sequence[Message], most: int = 3) -> list[Message]:
     scored = [
         (len(question & set(terms_of(message.text))), place, message)
         for place, message in enumerate(messages)
-        if message.origin == "memory" and message.text
+        # Its own words, which quote memory themselves, are not worth quoting.
+        if message.origin == "memory" and message.text and not message.text.startswith(OFFLINE)
     ]
     best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1]))[:most]
     return [message for _, _, message in sorted(best, key=lambda item: item[1])]
