@@ -3,6 +3,7 @@
     RecollectError
     ├── InvalidArgumentError           (also a ValueError)
     │   └── InvalidRoleError
+    ├── ConfigError                    (also a ValueError)
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
     ├── ModelError
@@ -57,6 +58,22 @@ class InvalidArgumentError(RecollectError, ValueError):
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         """Keep both parts when the error crosses a process border."""
         return type(self), (self.argument, self.problem)
+
+
+class ConfigError(RecollectError, ValueError):
+    """The configuration file has something that cannot be accepted; nothing was loaded."""
+
+    code = "invalid_config"
+
+    def __init__(self, key: str, problem: str) -> None:
+        """Name the key, as in memory.gateway.topK, and say what is wrong with it."""
+        self.key = key
+        self.problem = problem
+        super().__init__(f"{key}: {problem}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """Keep both parts when the error crosses a process border."""
+        return type(self), (self.key, self.problem)
 
 
 class InvalidRoleError(InvalidArgumentError):
