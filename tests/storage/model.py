@@ -310,6 +310,7 @@ class ModelUser:
             "user_memory": len(self.memory),
             "user_state": int(self.state is not None),
             "working_memory": 0,
+            "events": 0,
         }
 
     def numbers(self) -> set[int]:
@@ -351,6 +352,7 @@ class ModelUser:
             "user_memory": self._import_memory(source, new_numbers),
             "user_state": self._import_state(source.state),
             "working_memory": 0,
+            "events": 0,
         }
 
     def _import_thread(

@@ -8,6 +8,7 @@ from recollect.cli.bench_recall import bench_recall
 from recollect.cli.bench_store import bench_store
 from recollect.cli.bench_turn import bench_turn
 from recollect.cli.erase import erase
+from recollect.cli.events import events
 from recollect.cli.export import export
 from recollect.cli.history import history
 from recollect.cli.import_ import import_
@@ -32,6 +33,7 @@ bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mod
 app.command()(tour)
 app.command()(history)
 app.command()(threads)
+app.command()(events)
 app.command()(recall)
 app.command()(reindex)
 app.command()(export)
