@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError, errors
+from recollect import (
+    InvalidArgumentError,
+    InvalidRoleError,
+    MemoryGatewayError,
+    MemoryNotFoundError,
+    RecollectError,
+    errors,
+)
 
 SOURCE = Path(recollect.__file__).parent
 ERRORS: dict[str, type[RecollectError]] = {
@@ -20,7 +27,7 @@ ERRORS: dict[str, type[RecollectError]] = {
     if inspect.isclass(value) and issubclass(value, RecollectError)
 }
 WITH_ARGUMENT = (InvalidArgumentError, InvalidRoleError)
-PLAIN = [kind for kind in ERRORS.values() if kind not in WITH_ARGUMENT]
+PLAIN = [kind for kind in ERRORS.values() if kind not in (*WITH_ARGUMENT, MemoryGatewayError)]
 
 
 def test_every_exception_of_the_module_is_a_recollect_error() -> None:
@@ -115,12 +122,27 @@ def test_argument_name_is_cut_when_it_is_hostile() -> None:
 @pytest.mark.parametrize("kind", ERRORS.values())
 def test_errors_cross_a_process_border(kind: type[RecollectError]) -> None:
     """Pickled and copied, an error keeps its class, its message and its parts."""
-    error = kind("x" * 300, "is wrong") if issubclass(kind, InvalidArgumentError) else kind("what happened")
+    error = _example(kind)
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):  # noqa: S301 - our own bytes
         assert type(twin) is kind
         assert str(twin) == str(error)
         assert vars(twin) == vars(error)
         assert twin.code == error.code
+
+
+def test_gateway_errors_name_the_call_and_what_went_wrong() -> None:
+    """The message has the operation, the path, the category, and the status where there is one."""
+    error = MemoryGatewayError("add", "/memories/add", "http_status", 401)
+    assert str(error) == "memory gateway: add (POST /memories/add) failed: http_status, HTTP status 401"
+    assert "status" not in str(MemoryGatewayError("add", "/memories/add", "timeout"))
+
+
+def _example(kind: type[RecollectError]) -> RecollectError:
+    if issubclass(kind, InvalidArgumentError):
+        return kind("x" * 300, "is wrong")
+    if issubclass(kind, MemoryGatewayError):
+        return kind("add", "/memories/add", "http_status", 401)
+    return kind("what happened")
 
 
 @cache

@@ -11,6 +11,7 @@
     │       └── ModelNotAskableError
     ├── EmbedderError
     │   └── EmbedderChangedError
+    ├── MemoryGatewayError
     ├── TripWire                       (in recollect.processors.base)
     └── StorageError
         ├── StorageUnavailableError
@@ -122,6 +123,25 @@ class EmbedderChangedError(EmbedderError):
     """The stored vectors are of another embedding model: run `recollect reindex`."""
 
     code = "embedder_changed"
+
+
+class MemoryGatewayError(RecollectError):
+    """The memory gateway did not do what it was asked."""
+
+    code = "memory_gateway"
+
+    def __init__(self, operation: str, path: str, category: str, status: int | None = None) -> None:
+        """Say which call it was and what went wrong; nothing of what was sent or came back belongs here."""
+        self.operation = operation
+        self.path = path
+        self.category = category
+        self.status = status
+        answered = "" if status is None else f", HTTP status {status}"
+        super().__init__(f"memory gateway: {operation} (POST {path}) failed: {category}{answered}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, int | None]]:
+        """Keep all parts when the error crosses a process border."""
+        return type(self), (self.operation, self.path, self.category, self.status)
 
 
 class StorageError(RecollectError):

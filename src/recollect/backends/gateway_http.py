@@ -1,0 +1,133 @@
+"""One POST of JSON to a memory gateway: bounded in time and size, and quiet about what it carried.
+
+The body holds the user's key, and an exception of an HTTP library holds on to the request. So nothing is
+raised here: a call comes back as an `Answer` or a `Failure`, and what went wrong below is dropped with all of
+its frames. Environment proxies are not used, redirects are not followed, nothing is tried twice.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from recollect.backends.secret import Secret
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+MOST_BYTES = 4 * 1024 * 1024
+"""The longest answer that is read."""
+
+Category: TypeAlias = Literal[
+    "timeout", "connection", "http_status", "redirect", "invalid_json", "invalid_response", "too_large"
+]
+"""What can go wrong with a call."""
+
+_HEADERS = {
+    "Accept": "application/json",
+    # A compressed answer could be far longer than what is counted while it comes in.
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+    "Content-Type": "application/json",
+    "User-Agent": "recollect",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The JSON value of an answer; None also where there was no body."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, and the HTTP status where there was one; nothing of the request or the answer."""
+
+    category: Category
+    status: int | None = None
+
+
+class JsonPoster:
+    """Posts JSON; every call has a connection of its own, so that nothing is open in between.
+
+    It works in any event loop and after a fork, and no add is lost to a connection that the server has
+    meanwhile closed. On loopback that costs half a millisecond a call.
+    """
+
+    def __init__(self, *, is_secure: bool, timeout_seconds: float) -> None:
+        """Take how long a call may last from beginning to end; certificates are read here, once."""
+        try:
+            import httpx2
+        except ImportError as error:
+            raise RecollectError(
+                "the memory gateway needs an extra: pip install 'recollect[agent]'"
+            ) from error
+        # Without https it is never used, and an empty one is made faster than one with all certificates.
+        self._tls = httpx2.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._timeout_seconds = timeout_seconds
+
+    async def post(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
+        """Post a payload, whose secrets are revealed only on the wire."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._exchange(url, payload)
+        except TimeoutError:
+            return Failure("timeout")
+        except Exception:  # noqa: BLE001 - whatever it is, it may quote the request
+            return Failure("connection")
+        except BaseException as left:  # noqa: BLE001 - it goes on its way, without its frames
+            # The call is cancelled. The frames below hold the body, and a traceback would hold the frames.
+            left.__context__ = None
+            raise left.with_traceback(None) from None
+
+    async def _exchange(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
+        import httpx2
+
+        request = httpx2.Request("POST", url, headers=_HEADERS, content=_encoded(payload))
+        async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
+            response = await transport.handle_async_request(request)
+            try:
+                return _refused(response) or await _read(response)
+            finally:
+                await response.aclose()
+
+
+def _encoded(payload: Mapping[str, object]) -> bytes:
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=_revealed)
+    return text.encode("utf-8", "replace")
+
+
+def _revealed(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _refused(response: "Response") -> Failure | None:
+    """Say what is wrong with an answer before any of it is read."""
+    status = response.status_code
+    if response.is_redirect:
+        return Failure("redirect", status)
+    if not response.is_success:
+        return Failure("http_status", status)
+    if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        return Failure("invalid_response", status)
+    return None
+
+
+async def _read(response: "Response") -> Answer | Failure:
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > MOST_BYTES:
+            return Failure("too_large", response.status_code)
+    if not body.strip():
+        return Answer(None)
+    try:
+        return Answer(json.loads(body))
+    except (ValueError, RecursionError):
+        return Failure("invalid_json", response.status_code)
