@@ -4,15 +4,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, cast
-from urllib.parse import urlsplit
+from typing import Any, Literal, TypeAlias, cast
 
-from recollect.backends.gateway_client import GatewaySettings
+from recollect.backends.gateway_client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
 from recollect.checks import check_id
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, read_config
-from recollect.runtime.section import Section, shown
+from recollect.runtime.section import Section, camel_case, shown
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""
@@ -22,9 +21,6 @@ Persist: TypeAlias = Literal["before", "after"]
 
 LOCAL_USER = "local"
 """The user whose sessions they are in curated mode."""
-
-SCOPES = ("current_chat", "resources", "all_user_memory")
-"""Where a gateway may be told to look."""
 
 _LONGEST_TIMEOUT = 3600.0
 _MOST_CHARACTERS = 1_000_000
@@ -84,7 +80,7 @@ def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:
 def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
     memory = top.section("memory")
     mode = cast("Mode", memory.choice("mode", "curated", ("curated", "memory_gateway")))
-    agent_id = _id(top, "agentId", "recollect")
+    agent_id = _agent_id(top)
     curated = _curated(memory.section("curated"), file.base)
     settings = memory.section("gateway")
     # In curated mode the other section may stay in the file: it is not looked into, and no key is needed.
@@ -123,61 +119,37 @@ def _curated(section: Section, base: Path) -> CuratedConfig:
 
 
 def _gateway(section: Section, agent_id: str) -> GatewaySettings:
-    settings = GatewaySettings(
-        base_url=_base_url(section),
-        user_id=_user_id(section),
-        user_key=_user_key(section),
-        app_id=_id(section, "appId", "default"),
-        project_id=_id(section, "projectId", "default"),
-        scope=_scope(section),
-        top_k=section.whole("topK", 8, 1, 100),
-        timeout_seconds=section.positive("timeoutSeconds", 10.0, _LONGEST_TIMEOUT),
-        agent_id=agent_id,
-    )
+    scope = section.take("scope", ["current_chat", "resources"])
+    values: dict[str, Any] = {
+        "base_url": section.required("baseUrl", "it is the gateway's address, as in http://127.0.0.1:8010"),
+        "user_id": section.required("userId", "it says whose memory it is"),
+        "user_key": _user_key(section),
+        "app_id": section.text("appId", "default"),
+        "project_id": section.text("projectId", "default"),
+        "scope": tuple(cast("list[str]", scope)) if isinstance(scope, list) else scope,
+        "top_k": section.whole("topK", 8, 1, MOST_RESULTS),
+        "timeout_seconds": section.positive("timeoutSeconds", 10.0, _LONGEST_TIMEOUT),
+        "agent_id": agent_id,
+    }
     section.end()
-    return settings
+    return _settings(values, section)
 
 
-def _id(section: Section, key: str, default: str) -> str:
-    return _checked_id(section.text(key, default), section.key(key))
-
-
-def _checked_id(text: str, key: str) -> str:
+def _settings(values: dict[str, Any], section: Section) -> GatewaySettings:
+    """Make the settings; what they refuse is an error of the file, raised apart from what it was about."""
     try:
-        return check_id(text, key)
+        return GatewaySettings(**values)
     except InvalidArgumentError as error:
-        raise ConfigError(key, error.problem) from None
+        key, problem = camel_case(error.argument), error.problem
+    values.clear()  # an address may hold a password, and a traceback the variables
+    raise ConfigError(section.key(key), problem)
 
 
-def _user_id(section: Section) -> str:
-    user = section.required("userId", "it says whose memory it is")
-    return _checked_id(user, section.key("userId"))
-
-
-def _base_url(section: Section) -> str:
-    found = _address(section.required("baseUrl", "it is the gateway's address, as in http://127.0.0.1:8010"))
-    if found.problem:
-        raise ConfigError(section.key("baseUrl"), found.problem)
-    return found.url
-
-
-class _Address(NamedTuple):
-    url: str = ""
-    problem: str = ""
-
-
-def _address(url: str) -> _Address:
-    """Return an address, or what is wrong with it; it may hold a password, and is never quoted."""
+def _agent_id(section: Section) -> str:
     try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return _Address(problem="must be an address such as http://127.0.0.1:8010")
-    if not is_usable:
-        return _Address(problem="must be an address such as http://127.0.0.1:8010")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        return _Address(problem="must have no user, password, query or fragment; the key goes to userKey")
-    return _Address(url)
+        return check_id(section.text("agentId", "recollect"), "agentId")
+    except InvalidArgumentError as error:
+        raise ConfigError("agentId", error.problem) from None
 
 
 def _user_key(section: Section) -> Secret:
@@ -202,18 +174,6 @@ def _from_environment(section: Section, variable: str) -> Secret:
         section.key("userKeyEnv"),
         f"names the environment variable {variable!r:.60}, which is not set or empty",
     )
-
-
-def _scope(section: Section) -> tuple[str, ...]:
-    value = section.take("scope", ["current_chat", "resources"])
-    allowed = ", ".join(SCOPES)
-    if not isinstance(value, list) or not value:
-        raise ConfigError(section.key("scope"), f"must be a list of at least one of {allowed}")
-    found = cast("list[object]", value)
-    for item in found:
-        if item not in SCOPES:
-            raise ConfigError(section.key("scope"), f"has {shown(item)}; allowed are {allowed}")
-    return tuple(dict.fromkeys(cast("list[str]", found)))
 
 
 def _store(top: Section, base: Path) -> str:

@@ -19,7 +19,7 @@ from recollect.processors.token_limiter import TokenLimiterProcessor
 from recollect.processors.tool_call_filter import ToolCallFilterProcessor
 from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.runtime.config import GuardConfig
-from recollect.runtime.section import either, shown, suggestion
+from recollect.runtime.section import camel_case, either, shown, suggestion
 
 Side: TypeAlias = Literal["input", "output", "both"]
 """Where a guard stands: before the model, behind it, or on both sides."""
@@ -78,7 +78,7 @@ def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> 
     try:
         return make(**options)
     except InvalidArgumentError as error:
-        raise ConfigError(f"{key}.{_camel(error.argument)}", error.problem) from None
+        raise ConfigError(f"{key}.{camel_case(error.argument)}", error.problem) from None
     except TypeError as error:
         # Python's words name the option and no value: "... got an unexpected keyword argument 'strateggy'".
         raise ConfigError(key, str(error).partition("() ")[2] or "has options that do not fit") from None
@@ -102,8 +102,3 @@ def _plain(value: object) -> object:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0], name).lower()
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)

@@ -108,6 +108,12 @@ def suggestion(word: str, known: Collection[str]) -> str:
     return f"known are {', '.join(sorted(known))}"
 
 
+def camel_case(name: str) -> str:
+    """Return a name of Python's as it is written in the file."""
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
 def either(words: Sequence[str]) -> str:
     """Return words as alternatives."""
     return " or ".join(f'"{word}"' for word in words)
