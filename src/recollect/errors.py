@@ -5,6 +5,7 @@
     │   └── InvalidRoleError
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
+    │   └── StaleChangeError
     ├── ModelError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
@@ -75,6 +76,12 @@ class ConflictError(RecollectError):
     """The write contradicts what is already stored; nothing was written."""
 
     code = "conflict"
+
+
+class StaleChangeError(ConflictError):
+    """A change of curated memory no longer fits, because the file has changed since; it was not made."""
+
+    code = "stale_change"
 
 
 class ModelError(RecollectError):
