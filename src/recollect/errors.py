@@ -6,6 +6,7 @@
     ├── ConfigError                    (also a ValueError)
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
+    │   └── StaleChangeError
     ├── ModelError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
@@ -93,6 +94,12 @@ class ConflictError(RecollectError):
     """The write contradicts what is already stored; nothing was written."""
 
     code = "conflict"
+
+
+class StaleChangeError(ConflictError):
+    """A change of curated memory no longer fits, because the file has changed since; it was not made."""
+
+    code = "stale_change"
 
 
 class ModelError(RecollectError):

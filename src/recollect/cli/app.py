@@ -12,6 +12,11 @@ from recollect.cli.events import events
 from recollect.cli.export import export
 from recollect.cli.history import history
 from recollect.cli.import_ import import_
+from recollect.cli.memory_approve import approve
+from recollect.cli.memory_log import log
+from recollect.cli.memory_reject import reject
+from recollect.cli.memory_show import show
+from recollect.cli.memory_undo import undo
 from recollect.cli.problems import CommandGroup, exit_code_help
 from recollect.cli.recall import recall
 from recollect.cli.reindex import reindex
@@ -28,6 +33,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+memory = typer.Typer(help="Look into curated memory.", no_args_is_help=True, rich_markup_mode=None)
 bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command()(tour)
@@ -40,6 +46,12 @@ app.command()(export)
 app.command("import")(import_)
 app.command()(erase)
 app.command()(version)
+app.add_typer(memory, name="memory")
+memory.command("show")(show)
+memory.command("log")(log)
+memory.command("undo")(undo)
+memory.command("approve")(approve)
+memory.command("reject")(reject)
 app.add_typer(bench, name="bench")
 bench.command("store")(bench_store)
 bench.command("turn")(bench_turn)

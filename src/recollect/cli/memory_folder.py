@@ -1,0 +1,53 @@
+"""Where the `memory` commands find curated memory, and how they show a change."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.backends.curated import DEFAULT_FOLDER
+from recollect.backends.curated_folder import CuratedFolder
+from recollect.backends.curated_journal import LoggedChange
+from recollect.backends.curated_plan import Operation
+from recollect.cli.output import printable
+from recollect.errors import MemoryNotFoundError
+
+Folder = Annotated[
+    Path, typer.Option("--folder", help="The folder with MEMORY.md and USER.md.", show_default=True)
+]
+DEFAULT = Path(DEFAULT_FOLDER)
+
+
+def existing_folder(folder: Path) -> CuratedFolder:
+    """Return curated memory that is there: a mistyped name must not look like an empty memory."""
+    if not folder.is_dir():
+        raise MemoryNotFoundError(
+            f"there is no folder {folder}; it is made with the first change. Name another with --folder"
+        )
+    return CuratedFolder(folder)
+
+
+def change_lines(change: LoggedChange) -> list[str]:
+    """Return a change as lines for people, as a diff."""
+    source = change.source
+    state = "" if change.is_applied else " (was not made)"
+    undoes = f" of {source.undoes}" if source.undoes else ""
+    run = f", run {source.run_id} of session {source.session_id}" if source.run_id else ""
+    lines = [f"{change.id}  {change.at[:19]}Z  {change.target}  {source.kind}{undoes}{run}{state}"]
+    for edit in change.edits:
+        lines += _marked("-", edit.before) + _marked("+", edit.after)
+    return [printable(line) for line in lines]
+
+
+def operation_lines(operation: Operation) -> list[str]:
+    """Return an operation as lines for people."""
+    lines = [f"  {operation.action}"]
+    if operation.action != "add":
+        lines += _marked("?", operation.old_text)
+    if operation.action != "remove":
+        lines += _marked("+", operation.content)
+    return [printable(line) for line in lines]
+
+
+def _marked(sign: str, text: str | None) -> list[str]:
+    return [] if text is None else [f"  {sign} {line}" for line in text.splitlines()]
