@@ -63,7 +63,7 @@ class Setup:
 
 
 @asynccontextmanager
-async def loaded(folder: Path, mode: str, model: object, **config: Any) -> AsyncGenerator[Setup]:
+async def loaded(folder: Path, mode: str, model: object, **config: Any) -> AsyncGenerator[Setup]:  # noqa: ANN401 - any JSON
     """Load an engine in a mode, with a gateway on loopback beside it."""
     async with gateway_server() as server:
         gateway = {
