@@ -65,7 +65,8 @@ class CuratedFolder:
         # A file may be a link to one that is kept elsewhere, and that others link to as well.
         places = [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
         with locked(places, self._lock_seconds):
-            sweep(self.path)
+            for place in places:
+                sweep(place)
             yield OpenFolder(self, self.history())
 
     def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:

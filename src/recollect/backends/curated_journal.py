@@ -9,6 +9,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from recollect.backends.curated_edits import Edit, apply_edits
 from recollect.backends.curated_text import TARGETS, Target, fingerprint
 from recollect.backends.durable import append_to_file, cut_file, read_file
+from recollect.errors import StorageError
 from recollect.messages import now
 
 _log = logging.getLogger("recollect")
@@ -101,8 +103,9 @@ class Journal:
         return append_to_file(self.path, "".join(f"{line}\n" for line in lines).encode())
 
     def finish(self, commit: str) -> None:
-        """Say that changes were made; if that is lost in a crash, the file itself still tells."""
-        append_to_file(self.path, (json.dumps({"done": commit}) + "\n").encode(), sync=False)
+        """Say that changes were made; where that fails or is lost in a crash, the file itself still tells."""
+        with suppress(StorageError):
+            append_to_file(self.path, (json.dumps({"done": commit}) + "\n").encode(), sync=False)
 
     def take_back(self, size: int) -> None:
         """Forget changes that could not be made."""
@@ -140,10 +143,10 @@ def _judged(
         mine = [change for change in changes if change.target == target and change.source.kind != "rejected"]
         commits = [list(group) for _, group in groupby(mine, key=lambda change: change.commit)]
         present = current.get(target)
-        ends = [group[0].before for group in commits[1:]]
-        ends.append("" if present is None else fingerprint(present))
+        # The state behind a commit is what the next began with, and behind the last what the file has now.
+        ends = [*(group[0].before for group in commits[1:]), "" if present is None else fingerprint(present)]
         state: tuple[str, ...] | None = ()
-        for group, end in zip(commits, ends, strict=True):
+        for group, end in zip(commits, ends, strict=False):
             is_made = _is_made(group, finished, end)
             made[group[0].commit] = is_made
             if is_made:

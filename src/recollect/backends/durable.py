@@ -42,10 +42,11 @@ def read_file(path: Path, *, largest: int = _LARGEST) -> Found | None:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            os.close(descriptor)
+            raise StorageUnavailableError(f"{path} is not a file; move away what stands in its place")
         with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise StorageUnavailableError(f"{path} is not a file; move away what stands in its place")
             data = file.read(largest + 1)
     if len(data) > largest:
         raise StorageUnavailableError(f"{path} is larger than {largest:,} bytes; shorten it by hand")

@@ -70,7 +70,7 @@ def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool)
         ctx = tool_context(OWNER)
         # Calls of one step run at the same time; each is to see what those before it have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
-            answer = await threads.run(lambda: _answered(folder, given, _staged(ctx)))
+            answer = await threads.run(lambda: _answered(folder, given, _staged(ctx), approval=approval))
             return _settled(ctx, answer, approval=approval)
 
     return memory
@@ -85,14 +85,17 @@ class _Checked:
         self.facts = dict(facts)
 
 
-def _answered(folder: CuratedFolder, given: Mapping[str, object], staged: list[Change]) -> _Checked:
+def _answered(
+    folder: CuratedFolder, given: Mapping[str, object], staged: list[Change], *, approval: bool
+) -> _Checked:
     """Plan a call on the files and on what this run has staged, and write nothing."""
     change = read_change(given)
     target = change.target
     if target is None:
         return _Checked(change, None, {})
     try:
-        folder.queue.read()  # a queue that nobody can read lets nothing pass
+        if approval:
+            folder.queue.read()  # one that nobody can read lets nothing pass
         entries = _with_staged(folder, target, staged)
     except RecollectError as error:
         return _Checked(Refusal(str(error)), target, {})
