@@ -1,11 +1,11 @@
 """The offline model of the runtime: it notes what it is told to, and otherwise quotes memory."""
 
-import json
 import re
 from collections.abc import AsyncIterator, Collection, Sequence
+from typing import cast
 
-from recollect.agent.model import OfflineModel
-from recollect.messages import Message, ToolCall, new_message_id
+from recollect.agent.model import OFFLINE, OfflineModel, quotes
+from recollect.messages import Message, ToolCall, ToolResult, new_message_id
 
 _TOLD = re.compile(
     r"\s*(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?[\s:,]+(?P<what>\S.*)",
@@ -24,7 +24,7 @@ class OfflineAssistant(OfflineModel):
         """Use a tool where one helps; otherwise quote what was said about this."""
         last = messages[-1]
         if last.tool_results:
-            yield _reported(last)
+            yield _reported(last.tool_results[-1])
             return
         told = _TOLD.fullmatch(last.text)
         if told and "memory" in self._tools:
@@ -35,18 +35,19 @@ class OfflineAssistant(OfflineModel):
             }
             yield ToolCall(new_message_id(), "memory", arguments)
             return
-        found = self.quotes(messages)
-        if not found and "session_search" in self._tools and last.text.strip():
+        if not quotes(messages) and "session_search" in self._tools and last.text.strip():
             yield ToolCall(new_message_id(), "session_search", {"query": last.text})
             return
         async for part in super().respond(messages):
             yield part
 
 
-def _reported(message: Message) -> str:
+def _reported(result: ToolResult) -> str:
     """Say what a tool gave back."""
-    result = message.tool_results[-1]
-    content = (
-        result.content if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
-    )
-    return f"I am the offline model. The tool {result.name} says: {content}"
+    content = result.content
+    if not isinstance(content, dict):
+        return f"{OFFLINE}. I looked into other sessions:\n{content}"
+    answer = cast("dict[str, object]", content)
+    if answer.get("success"):
+        return f"{OFFLINE}. Noted."
+    return f"{OFFLINE}. I could not note that: {answer.get('error') or answer.get('message')}"
