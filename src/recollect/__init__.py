@@ -2,7 +2,13 @@
 
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
+from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
+from recollect.backends.curated import CuratedMemoryBackend
+from recollect.backends.gateway import MemoryGatewayBackend
+from recollect.backends.gateway_client import GatewaySettings, MemoryGatewayClient
+from recollect.backends.secret import Secret
 from recollect.errors import (
+    ConfigError,
     ConflictError,
     EmbedderChangedError,
     EmbedderError,
@@ -55,6 +61,10 @@ from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
+from recollect.runtime.config import RuntimeConfig
+from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loop import AgentLoop
+from recollect.runtime.result import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
@@ -65,19 +75,30 @@ from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
+    "AgentLoop",
+    "AgentRunResult",
+    "CompletedRun",
+    "ConfigError",
     "ConflictError",
+    "CuratedMemoryBackend",
     "EmbedderChangedError",
     "EmbedderError",
+    "Engine",
+    "EngineLoader",
     "EraseIncompleteError",
     "EraseReport",
     "Event",
     "FilePart",
+    "GatewaySettings",
     "Hit",
     "InvalidArgumentError",
     "InvalidRoleError",
     "LanguageDetector",
     "Memory",
+    "MemoryBackend",
     "MemoryEntry",
+    "MemoryGatewayBackend",
+    "MemoryGatewayClient",
     "MemoryGatewayError",
     "MemoryNotFoundError",
     "Message",
@@ -101,15 +122,20 @@ __all__ = [
     "ReasoningPart",
     "Recall",
     "RecallSettings",
+    "RecalledItem",
     "RecollectError",
+    "Recollection",
     "Result",
     "RunContext",
+    "RuntimeConfig",
     "Scope",
     "SearchRow",
+    "Secret",
     "SemanticRecallProcessor",
     "Span",
     "SpanGuard",
     "StaleChangeError",
+    "StartedRun",
     "StateEntry",
     "StorageBusyError",
     "StorageCorruptError",
