@@ -47,7 +47,9 @@ class GatewayServer:
     """What the server was sent, how it answers, and whether anybody is still connected."""
 
     url: str = ""
-    requests: list[Received] = field(default_factory=list[Received])
+    requests: list[Received] = field(default_factory=list[Received], repr=False)
+    is_deaf: bool = False
+    """Whether it accepts connections and reads nothing of them."""
     connections: int = 0
     """How many connections there have been."""
     connected: int = 0
@@ -72,7 +74,8 @@ class GatewayServer:
 
     async def left_alone(self) -> None:
         """Wait until no connection is open; one that stays open fails the test by its time limit."""
-        await self._alone.wait()
+        if self.connected:
+            await self._alone.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection: one request, one answer."""
@@ -80,6 +83,8 @@ class GatewayServer:
         self.connected += 1
         self._alone.clear()
         try:
+            if self.is_deaf:
+                await asyncio.Event().wait()  # until the server ends
             request = await _read_request(reader)
             self.requests.append(request)
             self.arrived.set()
@@ -218,7 +223,7 @@ def floods(size: int = 100_000_000, *, chunked: bool = False) -> Behaviour:
     return behave
 
 
-def inflates(size: int = 100_000_000) -> Behaviour:
+def inflates(size: int = 20_000_000) -> Behaviour:
     """Answer with a text of this size, packed into few bytes, though nobody asked for that."""
     packed = gzip.compress(b'{"results": [{"text": "' + b"x" * size + b'"}]}', compresslevel=1)
     return says(packed, headers="Content-Encoding: gzip\r\n")

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from recollect.backends.base import RecalledItem
-from recollect.backends.gateway_http import Failure, JsonPoster
+from recollect.backends.gateway_http import Answer, Failure, JsonPoster
 from recollect.backends.secret import Secret
 from recollect.checks import check_id, check_int
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
@@ -78,27 +78,26 @@ class MemoryGatewayClient:
             "scope": list(settings.scope),
             "top_k": settings.top_k,
         }
-        value = await self._call("search", fields)
-        results = value.get("results")
-        if not isinstance(results, list):
-            raise _error("search", Failure("invalid_response"))
-        items = (_item(result) for result in cast("list[object]", results))
-        return [item for item in items if item is not None]
+        answer = await self._call("search", fields)
+        items = _items(answer)
+        if items is None:
+            raise _error("search", Failure("invalid_response", answer.status))
+        return items
 
     async def add(self, session_id: str, messages: Sequence[GatewayMessage]) -> None:
         """Have the gateway keep messages of a session."""
         fields = {"session_id": session_id, "messages": [asdict(message) for message in messages]}
-        await self._call("add", fields)
+        _check_object("add", await self._call("add", fields))
 
     async def flush(self, session_id: str) -> None:
         """Have the gateway make memories of what was added to a session."""
-        await self._call("flush", {"session_id": session_id})
+        _check_object("flush", await self._call("flush", {"session_id": session_id}))
 
     async def close(self) -> None:
         """Do nothing: no connection outlives its call."""
 
-    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> Mapping[str, object]:
-        """Post to the operation's path and return the object that came back, empty for an empty body."""
+    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> Answer:
+        """Post to the operation's path and return what came back."""
         settings = self.settings
         payload = {
             "user_id": settings.user_id,
@@ -108,13 +107,16 @@ class MemoryGatewayClient:
             "project_id": settings.project_id,
         }
         outcome = await self._poster.post(self._base_url + _path(operation), payload)
-        # Raised here and nowhere deeper: the frames of this error hold neither the key nor a body.
+        # Here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
         if isinstance(outcome, Failure):
             raise _error(operation, outcome)
-        value = {} if outcome.value is None else outcome.value
-        if not isinstance(value, dict):
-            raise _error(operation, Failure("invalid_response"))
-        return cast("dict[str, object]", value)
+        return outcome
+
+
+def _check_object(operation: _Operation, answer: Answer) -> None:
+    """Refuse an answer that no gateway gives; the document says nothing of it, so it may also be empty."""
+    if not isinstance(answer.value, dict | None):
+        raise _error(operation, Failure("invalid_response", answer.status))
 
 
 def _path(operation: _Operation) -> str:
@@ -125,11 +127,18 @@ def _error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
     return MemoryGatewayError(operation, _path(operation), failure.category, failure.status)
 
 
+def _items(answer: Answer) -> list[RecalledItem] | None:
+    """Return the usable results of an answer, or None where it has no list of them."""
+    results = _fields_of(answer.value).get("results")
+    if not isinstance(results, list):
+        return None
+    items = (_item(result) for result in cast("list[object]", results))
+    return [item for item in items if item is not None]
+
+
 def _item(result: object) -> RecalledItem | None:
     """Return what is used of a result, or None where it has no text."""
-    if not isinstance(result, dict):
-        return None
-    found = cast("dict[str, object]", result)
+    found = _fields_of(result)
     text = _text(found.get("text"))
     if text is None:
         return None
@@ -141,6 +150,10 @@ def _item(result: object) -> RecalledItem | None:
         source_scope=_text(found.get("source_scope")),
         resource_uri=_text(found.get("resource_uri")),
     )
+
+
+def _fields_of(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str | None:

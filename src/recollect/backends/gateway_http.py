@@ -9,13 +9,14 @@ import asyncio
 import json
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from recollect.backends.secret import Secret
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
+    from httpcore2 import AsyncNetworkStream
     from httpx2 import Response
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -38,9 +39,13 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The JSON value of an answer; None also where there was no body."""
+    """The JSON value of an answer, None also where there was no body, and its HTTP status.
 
-    value: object
+    The value is not shown: a careless server repeats what it was sent.
+    """
+
+    value: object = field(repr=False)
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,36 @@ class JsonPoster:
     async def _exchange(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
         import httpx2
 
-        request = httpx2.Request("POST", url, headers=_HEADERS, content=_encoded(payload))
-        async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
-            response = await transport.handle_async_request(request)
-            try:
-                return _refused(response) or await _read(response)
-            finally:
-                await response.aclose()
+        opened = _Opened()
+        request = httpx2.Request(
+            "POST", url, headers=_HEADERS, content=_encoded(payload), extensions={"trace": opened.note}
+        )
+        try:
+            async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
+                response = await transport.handle_async_request(request)
+                try:
+                    return _refused(response) or await _read(response)
+                finally:
+                    await response.aclose()
+        finally:
+            await opened.close()
+
+
+class _Opened:
+    """The connections of one call: a call that is cancelled while TLS begins would leave its own open."""
+
+    def __init__(self) -> None:
+        self._streams: list[AsyncNetworkStream] = []
+
+    async def note(self, event: str, facts: Mapping[str, object]) -> None:
+        """Be told by the HTTP library what it does."""
+        if event == "connection.connect_tcp.complete":
+            self._streams.append(cast("AsyncNetworkStream", facts["return_value"]))
+
+    async def close(self) -> None:
+        """Close them; a connection that is closed already is left as it is."""
+        for stream in self._streams:
+            await stream.aclose()
 
 
 def _encoded(payload: Mapping[str, object]) -> bytes:
@@ -126,8 +154,8 @@ async def _read(response: "Response") -> Answer | Failure:
         if len(body) > MOST_BYTES:
             return Failure("too_large", response.status_code)
     if not body.strip():
-        return Answer(None)
+        return Answer(None, response.status_code)
     try:
-        return Answer(json.loads(body))
+        return Answer(json.loads(body), response.status_code)
     except (ValueError, RecursionError):
         return Failure("invalid_json", response.status_code)
