@@ -65,7 +65,7 @@ def everything_logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCa
 @both_ways
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("operation", ["search", "add", "flush"])
-async def test_the_key_is_in_nothing_that_can_be_seen(
+async def test_the_key_is_in_nothing_that_can_be_seen(  # noqa: PLR0917 - fixtures and parameters
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     everything_logged: pytest.LogCaptureFixture,
