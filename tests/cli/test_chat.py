@@ -163,6 +163,7 @@ def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
         assert terminal.ended() == 0
     with Terminal([*MAIN, "chat"], folder) as terminal:
         terminal.wait_for("Going on with session")
+        terminal.wait_for("you> ")
         terminal.type("\x04")
         assert terminal.ended() == 0
 
@@ -176,6 +177,7 @@ def test_the_arrow_keys_bring_back_what_was_typed(folder: Path) -> None:
         terminal.wait_for("you> ")
         terminal.type(f"{UP}\n")
         terminal.wait_for("There is no command /nonsense")
+        terminal.wait_for("you> ")
         terminal.type("\x04")
         assert terminal.ended() == 0
 

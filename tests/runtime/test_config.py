@@ -204,7 +204,7 @@ def test_the_path_may_be_the_file_its_folder_or_the_folder_around_it(tmp_path: P
 
 def test_a_missing_file_says_what_to_write(tmp_path: Path) -> None:
     """The error names the file that was looked for."""
-    with pytest.raises(ConfigError, match=r"config\.json: there is no such file; write \{\} into it"):
+    with pytest.raises(ConfigError, match=r"config\.json: there is no such file; `recollect init`"):
         load_config(tmp_path)
 
 

@@ -52,13 +52,18 @@ def read_config(path: str | os.PathLike[str]) -> ConfigFile:
 
 
 def _find(path: Path) -> Path:
-    candidates = [path / FOLDER / FILE, path / FILE] if path.is_dir() else [path]
+    if path.suffix == ".json" and not path.is_dir():
+        candidates = [path]
+    elif path.name == FOLDER:
+        candidates = [path / FILE]
+    else:
+        candidates = [path / FOLDER / FILE, path / FILE]
     for candidate in candidates:
         if candidate.is_file():
             return candidate
     raise ConfigError(
         str(candidates[0]),
-        "there is no such file; write {} into it for curated memory, or see docs/runtime.md",
+        "there is no such file; `recollect init` writes a first one, docs/runtime.md has all its keys",
     )
 
 
