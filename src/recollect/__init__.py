@@ -56,13 +56,22 @@ from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
-from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
+from recollect.storage.records import (
+    AuditEvent,
+    EraseReport,
+    MemoryEntry,
+    Placed,
+    SearchRow,
+    StateEntry,
+    Thread,
+)
 from recollect.tokens import count_tokens
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
+    "AuditEvent",
     "ConflictError",
     "EmbedderChangedError",
     "EmbedderError",
