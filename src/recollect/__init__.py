@@ -68,7 +68,15 @@ from recollect.runtime.result import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
-from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
+from recollect.storage.records import (
+    AuditEvent,
+    EraseReport,
+    MemoryEntry,
+    Placed,
+    SearchRow,
+    StateEntry,
+    Thread,
+)
 from recollect.tokens import count_tokens
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
@@ -77,6 +85,7 @@ __all__ = [
     "Agent",
     "AgentLoop",
     "AgentRunResult",
+    "AuditEvent",
     "CompletedRun",
     "ConfigError",
     "ConflictError",

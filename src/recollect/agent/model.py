@@ -64,9 +64,9 @@ def quotes(messages: Sequence[Message]) -> list[str]:
 
 def _remembered(message: Message) -> Iterator[tuple[str, str]]:
     """Return what a message has from memory, as texts to compare and texts to say."""
-    # Its own words, which quote memory themselves, are not worth quoting.
-    if message.origin == "memory" and message.role != "system" and not message.text.startswith(OFFLINE):
-        yield message.text, f"{message.role} said: {message.text}"
+    if message.origin == "memory" and message.role != "system":
+        if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
+            yield message.text, f"{message.role} said: {message.text}"
     elif message.origin == "memory":
         for line in message.text.splitlines()[2:-1]:  # between the marks of the fence
             yield line, line.strip().removeprefix("- ")

@@ -12,6 +12,8 @@ _TOLD = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_HIT = re.compile(r"^> \S+ \S+ (user|assistant) \([^)]*\): (?!" + OFFLINE + r")(.+)$", re.MULTILINE)
+
 
 class OfflineAssistant(OfflineModel):
     """Answers without any model: notes what follows "remember", and quotes memory and other sessions."""
@@ -44,10 +46,15 @@ class OfflineAssistant(OfflineModel):
 
 def _reported(result: ToolResult) -> str:
     """Say what a tool gave back."""
-    content = result.content
-    if not isinstance(content, dict):
-        return f"{OFFLINE}. I looked into other sessions:\n{content}"
-    answer = cast("dict[str, object]", content)
-    if answer.get("success"):
-        return f"{OFFLINE}. Noted."
-    return f"{OFFLINE}. I could not note that: {answer.get('error') or answer.get('message')}"
+    if isinstance(result.content, dict):
+        answer = cast("dict[str, object]", result.content)
+        return f"{OFFLINE}. " + (
+            "Noted." if answer.get("success") else f"I could not note that: {answer.get('error')}"
+        )
+    hits = _HIT.findall(str(result.content))
+    if not hits:
+        return (
+            f'{OFFLINE}: I only quote memory. It holds nothing yet; "remember that …" has me note something.'
+        )
+    said = "".join(f"\n- {role} said: {text}" for role, text in hits)
+    return f"{OFFLINE}: I only quote memory. In another session:{said}"
