@@ -73,8 +73,7 @@ async def test_writes_are_committed_with_the_turn_and_not_before(tmp_path: Path,
         assert during == [""]
         assert setup.curated("MEMORY.md") == "The boat is red."
     answer = next(item for message in result.messages for item in message.tool_results)
-    assert isinstance(answer.content, dict)
-    assert answer.content["success"] is True
+    assert "'success': True" in str(answer.content)
     assert "The boat is red." not in str(answer.content)
 
 
