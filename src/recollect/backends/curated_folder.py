@@ -121,7 +121,7 @@ class OpenFolder:
             made = planned(now, change, self.folder.limits[target])
             if isinstance(made, Refusal):
                 problems.append(
-                    StaleChangeError(f"{FILE_NAMES[target]}: {made.problem}; nothing of it was kept")
+                    StaleChangeError(f"a change no longer fits {FILE_NAMES[target]} and was not made: {made.problem}")
                 )
             elif made.entries != now:
                 edits = edits_between(now, made.entries)

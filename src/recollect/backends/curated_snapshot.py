@@ -15,12 +15,12 @@ def render(target: Target, entries: Sequence[str], limit: int) -> str:
         return ""
     lines: list[str] = []
     left = limit
-    for place, entry in enumerate(shown(entries)):
+    for place, (entry, text) in enumerate(zip(entries, shown(entries), strict=True)):
         left -= len(entry)
         if left < 0:
             lines.append(f"[{len(entries) - place} more do not fit and are not shown]")
             break
-        lines.append("- " + "\n  ".join(neutralised(entry).splitlines()))
+        lines.append("- " + "\n  ".join(neutralised(text).splitlines()))
         left -= len(DELIMITER)
     return "\n".join([f"{_TITLES[target]} [{usage(entries, limit)}]", *lines])
 
