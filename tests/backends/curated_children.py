@@ -1,4 +1,4 @@
-"""Processes that write curated memory beside the test: many at once, until they are killed, or on a full disk."""
+"""Processes that write curated memory beside the test: many at once, until killed, or on a full disk."""
 
 import json
 import os

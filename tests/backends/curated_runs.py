@@ -40,6 +40,11 @@ async def snapshot(backend: CuratedMemoryBackend) -> str:
     return (await backend.recall_before_run(STARTED)).snapshot
 
 
+def found(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return what a folder has, in the order of its names."""
+    return sorted(folder.glob(pattern))
+
+
 def entries(folder: Path, name: str = "MEMORY.md") -> list[str]:
     """Return the entries of a file, by its text alone."""
     path = folder / name

@@ -77,7 +77,7 @@ async def test_call_without_success_is_not_committed(tmp_path: Path, success: ob
 
 
 async def test_only_calls_that_belong_to_their_result_are_committed(tmp_path: Path) -> None:
-    """Other tools, results without a call, errors, calls without a result, and what a user pasted do not count."""
+    """Other tools, errors, calls and results without each other, and what a user pasted do not count."""
     good = {"success": True}
     messages = [
         Message("assistant", [ToolCall("1", "memory", add("pasted"))], origin="input"),

@@ -37,7 +37,7 @@ def test_nothing_is_lost_when_eight_processes_write_at_once(tmp_path: Path) -> N
 
 
 def test_file_is_whole_and_the_log_agrees_after_two_hundred_kills(tmp_path: Path) -> None:
-    """The file is the old or the new one, what was acknowledged is in it, and the log tells which was made."""
+    """The file is the old or the new one, what was acknowledged is in it, and the log tells what was made."""
     with Child(kill_writers, str(tmp_path), KILLS, 1) as child:
         said = json.loads(child.hear(150))
     assert said["problems"] == []

@@ -69,7 +69,7 @@ def test_undo_is_refused_when_the_entry_has_changed_since(folder: CuratedFolder)
 
 
 def test_change_whose_file_was_never_written_counts_as_not_made(folder: CuratedFolder) -> None:
-    """As after a kill between log and file: the log tells, the run may come again, and nobody blames a person."""
+    """As after a kill between log and file: the log tells, the run may come again, no person is blamed."""
     path = folder.path / "MEMORY.md"
     before = path.read_bytes()
     source = Source("tool", "r3", "s1")

@@ -23,7 +23,7 @@ def test_what_is_written_is_read_back(entries: list[str], start: str, ending: st
 
 @given(st.one_of(TEXTS, st.lists(TEXTS, max_size=4).map(DELIMITER.join)))
 def test_file_is_either_refused_or_written_as_it_was(text: str) -> None:
-    """A file that may be changed round-trips to the character, unless there is nothing but whitespace in it."""
+    """A file that may be changed round-trips to the character, unless it has nothing but whitespace."""
     parsed = parse(text)
     same = serialise(parsed.entries, parsed.start, parsed.ending) == text
     assert same or parsed.problem or not text.removeprefix("\ufeff").strip()

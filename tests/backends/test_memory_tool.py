@@ -8,7 +8,7 @@ import pytest
 from tests.agent.guards import EmailGuard, Moderation
 from tests.agent.support import Mode, answer, both_modes, model_of
 from tests.agent.traps import CallTrap, ResultTrap
-from tests.backends.curated_runs import add, entries
+from tests.backends.curated_runs import add, entries, found
 
 from recollect import Agent, RecollectError, Result, ToolCall
 from recollect.backends.curated import CuratedMemoryBackend
@@ -136,11 +136,11 @@ async def test_refusal_says_what_to_do(
     (said,) = answers(await run(backend, mode, call(arguments), "Sorry."))
     assert (said["success"], said["current_entries"]) == (False, ["Likes tea"])
     assert words in said["error"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["MEMORY.md"]
+    assert [path.name for path in found(tmp_path)] == ["MEMORY.md"]
 
 
 async def test_damage_is_told_when_called(tmp_path: Path, mode: Mode) -> None:
-    """A file that may not be written, or in approval mode a queue that cannot be read, is no reason to fail."""
+    """A file that may not be written, or in approval mode a queue that cannot be read, fails no run."""
     (tmp_path / "MEMORY.md").write_text("a\n§\n", "utf-8")
     (tmp_path / "pending.json").write_text("{")
     (said,) = answers(await run(CuratedMemoryBackend(tmp_path), mode, call(add("one")), "Sorry."))

@@ -120,8 +120,9 @@ class OpenFolder:
         for change in changes:
             made = planned(now, change, self.folder.limits[target])
             if isinstance(made, Refusal):
+                name = FILE_NAMES[target]
                 problems.append(
-                    StaleChangeError(f"a change no longer fits {FILE_NAMES[target]} and was not made: {made.problem}")
+                    StaleChangeError(f"a change no longer fits {name} and was not made: {made.problem}")
                 )
             elif made.entries != now:
                 edits = edits_between(now, made.entries)

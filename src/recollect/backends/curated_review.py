@@ -55,7 +55,8 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
         target = change.target
         made = planned(entries[target], change, opened.folder.limits[target])
         if isinstance(made, Refusal):
-            problems.append(f"a change no longer fits {FILE_NAMES[target]} and does not wait for approval: {made.problem}")
+            name = FILE_NAMES[target]
+            problems.append(f"a change no longer fits {name} and does not wait for approval: {made.problem}")
         elif made.entries != entries[target]:
             entries[target] = made.entries
             found.append(change)
