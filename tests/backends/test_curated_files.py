@@ -1,11 +1,14 @@
 """Curated files on the disk: what is damaged is left as it is, what a person wrote is respected."""
 
+import asyncio
 import os
 import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.backends.curated_runs import add, completed, entries, found, snapshot
+from tests.backends.curated_runs import add, addition, completed, entries, found, snapshot
 
 from recollect import (
     RecollectError,
@@ -15,7 +18,9 @@ from recollect import (
     StorageUnavailableError,
 )
 from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.curated_files import CuratedFile
+from recollect.backends.curated_files import CuratedFile, FileState
+from recollect.backends.curated_folder import CuratedFolder
+from recollect.backends.curated_journal import Source
 from recollect.backends.folder_lock import LOCK_NAME, locked
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +134,62 @@ def test_editor_that_saves_at_the_last_moment_is_not_overwritten(tmp_path: Path)
     with pytest.raises(RecollectError, match="just now"):
         file.write(["new"], state)
     assert file.path.read_text() == "by hand"
+
+
+async def test_change_is_made_on_what_an_editor_saved_meanwhile(tmp_path: Path) -> None:
+    """The change is planned anew on it, and the log blames the right one for each."""
+    backend = CuratedMemoryBackend(tmp_path)
+    backend.folder.files["memory"] = _Edited(tmp_path / "MEMORY.md")
+    await backend.persist_after_run(
+        completed(add("new"), {"action": "remove", "old_text": "new"}, add("one"))
+    )
+    assert entries(tmp_path) == ["by hand", "one"]
+    changes = backend.folder.history().changes
+    assert [change.source.kind for change in changes] == ["by hand", "tool", "tool", "tool"]
+
+
+class _Edited(CuratedFile):
+    """A file into which somebody saves, once, in the moment before it is replaced."""
+
+    __slots__ = ()
+
+    def write(self, entries: Sequence[str], over: FileState) -> None:
+        if not self.path.exists():
+            self.path.write_text("by hand")
+        super().write(entries, over)
+
+
+async def test_loop_goes_on_while_a_writer_waits_for_others(tmp_path: Path) -> None:
+    """A run that is cancelled meanwhile changes nothing or all, and what comes behind it is not held up."""
+    backend = CuratedMemoryBackend(tmp_path)
+    with locked([tmp_path], 1):
+        waiting = asyncio.create_task(backend.persist_after_run(completed(add("one"))))
+        behind = asyncio.create_task(backend.persist_after_run(completed(add("two"), run_id="r2")))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert await snapshot(backend) == ""
+        assert not waiting.done()
+        waiting.cancel()
+    await behind
+    assert entries(tmp_path) in (["two"], ["one", "two"])
+
+
+def test_two_folders_that_link_to_one_file_lose_nothing(tmp_path: Path) -> None:
+    """They share the lock of the folder in which the file really is."""
+    (tmp_path / "MEMORY.md").touch()
+    folders = [CuratedFolder(tmp_path / name, limits={"memory": 9999, "user": 9999}) for name in "ab"]
+    for folder in folders:
+        folder.path.mkdir()
+        (folder.path / "MEMORY.md").symlink_to(tmp_path / "MEMORY.md")
+
+    def write(folder: CuratedFolder) -> None:
+        for number in range(20):
+            name = f"{folder.path.name}{number}"
+            folder.commit([addition(name)], Source("tool", name, "s1"))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, folders))
+    assert sorted(entries(tmp_path)) == sorted(f"{name}{number}" for name in "ab" for number in range(20))
 
 
 async def test_leftovers_of_killed_writers_are_swept(tmp_path: Path) -> None:

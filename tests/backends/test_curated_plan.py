@@ -56,7 +56,8 @@ def test_whole_entry_is_meant_when_another_contains_it() -> None:
 
 
 def test_entry_is_found_but_for_its_line_breaks() -> None:
-    """A model is shown entries indented, so its quotation may differ in whitespace."""
+    """A model is shown entries indented, and may write accents in another form than an editor."""
+    assert made(Operation("remove", None, "Jos\u00e9"), entries=("Knows Jose\u0301 well",)) == ()
     assert made(Operation("remove", None, "one two"), entries=("one\n  two three",)) == ()
 
 

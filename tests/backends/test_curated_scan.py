@@ -72,4 +72,4 @@ def test_snapshot_is_no_longer_than_the_limit_when_a_person_wrote_more() -> None
     text = render("user", ["x" * 60, "y" * 60, "z"], 100)
     assert "- " + "x" * 60 in text
     assert "yy" not in text
-    assert text.endswith("[2 more do not fit and are not shown]")
+    assert text.endswith("\n- [2 more do not fit and are not shown]")

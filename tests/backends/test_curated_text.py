@@ -81,3 +81,5 @@ def test_edits_are_undone_although_others_were_made_since() -> None:
     assert revert_edits(["x", "b", "a", "y"], edits) == ("x", "a", "y")
     assert revert_edits(["a", "c"], edits) is None
     assert revert_edits(["a"], edits_between(["a", "b"], ["a"])) == ("a", "b")
+    assert revert_edits(["x", "b", "a"], edits_between(["a"], ["b"])) == ("x", "a")
+    assert revert_edits(["x", "b", "a"], edits_between(["a", "b"], ["b", "a"])) == ("x", "b", "a")

@@ -124,7 +124,9 @@ async def test_model_is_told_to_stop_after_three_refusals(tmp_path: Path, mode: 
         (add("a\n§\nb"), "separates entries"),
         ({"action": "remove"}, "old_text is missing"),
         ({}, "action must be"),
-        (add("x" * 2201), "at most 2200"),
+        (add("x" * 2201), "2200 characters"),
+        (add("x" * 2195), "at most 2200"),
+        (add("x" * 5_000_000), "shorten it"),
     ],
 )
 async def test_refusal_says_what_to_do(

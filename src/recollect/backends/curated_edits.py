@@ -58,7 +58,8 @@ def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ..
                 return None
             is_at_place = edit.place < len(now) and now[edit.place] == edit.after
             place = edit.place if is_at_place else now.index(edit.after)
-            now[place : place + 1] = _listed(edit.before)
+            # Somebody may have written again what stood there before.
+            now[place : place + 1] = [] if edit.before in now else _listed(edit.before)
         elif edit.before is not None and edit.before not in now:
             now.insert(edit.place, edit.before)
     return tuple(now)
