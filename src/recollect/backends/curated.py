@@ -58,7 +58,9 @@ class CuratedMemoryBackend:
         if not isinstance(cast("object", approval), bool):
             # Anything else might be meant as yes; taken for no, it would let changes pass.
             raise InvalidArgumentError("approval", f"must be True or False, not {approval!r:.60}")
-        self.folder = CuratedFolder(Path(folder), limits=limits, lock_seconds=lock_seconds)
+        # A program that changes its working folder keeps its memory.
+        place = Path(folder).expanduser().absolute()
+        self.folder = CuratedFolder(place, limits=limits, lock_seconds=lock_seconds)
         self.approval = approval
         # One thread: of all writers in this process only one waits for those in others.
         self._writer = Offload(1, "recollect-curated-write")

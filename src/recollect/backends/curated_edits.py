@@ -43,14 +43,23 @@ def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...
 
 def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
     """Return the entries without the edits, also if others were made since; None if these are not there."""
+    exactly = apply_edits(entries, [Edit(one.place, one.after, one.before) for one in reversed(edits)])
+    if exactly is not None:
+        return exactly
+    added = {edit.after for edit in edits if edit.before is None}
+    # An entry that was only moved may stay where it is.
+    moved = added & {edit.before for edit in edits if edit.after is None}
     now = list(entries)
     for edit in reversed(edits):
+        if (edit.before is None or edit.after is None) and moved & {edit.before, edit.after}:
+            continue
         if edit.after is not None:
             if edit.after not in now:
                 return None
             is_at_place = edit.place < len(now) and now[edit.place] == edit.after
             place = edit.place if is_at_place else now.index(edit.after)
-            now[place : place + 1] = _listed(edit.before)
+            # Somebody may have written again what stood there before.
+            now[place : place + 1] = [] if edit.before in now else _listed(edit.before)
         elif edit.before is not None and edit.before not in now:
             now.insert(edit.place, edit.before)
     return tuple(now)

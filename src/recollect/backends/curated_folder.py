@@ -5,7 +5,7 @@ Everything here waits for the disk and for other writers, so an event loop calls
 
 import os
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from recollect.errors import RecollectError, StaleChangeError, StorageError
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others."""
+
+_TRIES = 3  # an editor may save between reading and writing, which happens once and hardly twice
 
 
 class CuratedFolder:
@@ -115,13 +117,25 @@ class OpenFolder:
         self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
     ) -> list[LoggedChange]:
         """Make those of the changes that fit a file, in one write, and add to the problems for the others."""
+        for _ in range(_TRIES - 1):
+            unfit: list[RecollectError] = []
+            with suppress(StaleChangeError):
+                made = self._make(target, changes, source, unfit)
+                problems += unfit
+                return made
+        return self._make(target, changes, source, problems)
+
+    def _make(
+        self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
+    ) -> list[LoggedChange]:
         now, commit = self.entries(target), new_id()
         logged: list[LoggedChange] = []
         for change in changes:
             made = planned(now, change, self.folder.limits[target])
             if isinstance(made, Refusal):
+                name = FILE_NAMES[target]
                 problems.append(
-                    StaleChangeError(f"{FILE_NAMES[target]}: {made.problem}; nothing of it was kept")
+                    StaleChangeError(f"a change no longer fits {name} and was not made: {made.problem}")
                 )
             elif made.entries != now:
                 edits = edits_between(now, made.entries)
@@ -132,13 +146,20 @@ class OpenFolder:
         return logged
 
     def write(self, target: Target, logged: Sequence[LoggedChange], entries: Sequence[str]) -> None:
-        """Log changes, make them, and say that they were made."""
+        """Log changes, make them, and say that they were made.
+
+        A `StaleChangeError` says that an editor was faster; the file is read anew then.
+        """
         journal, file = self.folder.journal, self.folder.files[target]
         before = self.entries(target)
         size = journal.append([*self._by_hand(target, before), *logged])
         try:
             file.write(entries, self._read[target])
-        except RecollectError:
+        except StaleChangeError:
+            del self._read[target]
+            journal.take_back(size)
+            raise
+        except StorageError:
             if self.folder.readable_entries(target) == before:
                 journal.take_back(size)
             raise

@@ -4,6 +4,7 @@ A change is a list of operations and happens whole or not at all. A refusal says
 it is a model that reads it.
 """
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
@@ -100,6 +101,9 @@ def plan(
     """Return what the operations make of the entries, all of them or none."""
     now, done = tuple(entries), list[str]()
     many = len(operations) > 1
+    longest = max(limit, length(now))
+    if any(len(one.content or "") > longest for one in operations):
+        return Refusal(f"content is longer than the file may be, which is {limit} characters: shorten it")
     for place, operation in enumerate(operations, 1):
         step = _step(now, operation, scan)
         if isinstance(step, Refusal):
@@ -177,9 +181,8 @@ def _place(entries: Sequence[str], old_text: str | None) -> int | Refusal:
         return Refusal(f"old_text is missing: {_NEEDS_OLD_TEXT}")
     if wanted in entries:
         return list(entries).index(wanted)
-    plain = " ".join(wanted.split())
     found = [place for place, entry in enumerate(entries) if wanted in entry] or [
-        place for place, entry in enumerate(entries) if plain in " ".join(entry.split())
+        place for place, entry in enumerate(entries) if _plain(wanted) in _plain(entry)
     ]
     if not found:
         return Refusal(f"no entry contains old_text: {_NEEDS_OLD_TEXT}")
@@ -187,6 +190,11 @@ def _place(entries: Sequence[str], old_text: str | None) -> int | Refusal:
     if len(different) > 1:
         return Refusal(f"{len(different)} different entries contain old_text: {_NEEDS_OLD_TEXT}", different)
     return found[0]
+
+
+def _plain(text: str) -> str:
+    """Return a text without what quoting it may change: its whitespace, and how its accents are written."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _operation(value: object) -> Operation | Refusal:

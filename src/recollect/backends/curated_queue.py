@@ -35,8 +35,7 @@ class Queue:
         if found is None:
             return ()
         try:
-            values = cast("list[Mapping[str, object]]", json.loads(found.data))
-            return tuple(_pending(value) for value in values)
+            return tuple(_pending(value) for value in _listed(json.loads(found.data)))
         except (ValueError, LookupError, TypeError, AttributeError):
             raise StorageCorruptError(
                 f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
@@ -59,6 +58,12 @@ def pending_as_json(one: PendingChange) -> dict[str, object]:
         "limit": one.limit,
         **change_to_json(one.change),
     }
+
+
+def _listed(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list):
+        raise TypeError
+    return cast("list[Mapping[str, object]]", value)
 
 
 def _pending(value: Mapping[str, object]) -> PendingChange:

@@ -55,7 +55,8 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
         target = change.target
         made = planned(entries[target], change, opened.folder.limits[target])
         if isinstance(made, Refusal):
-            problems.append(f"{FILE_NAMES[target]}: {made.problem}; it does not wait for approval")
+            name = FILE_NAMES[target]
+            problems.append(f"a change no longer fits {name} and does not wait for approval: {made.problem}")
         elif made.entries != entries[target]:
             entries[target] = made.entries
             found.append(change)

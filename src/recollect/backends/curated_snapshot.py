@@ -13,15 +13,7 @@ def render(target: Target, entries: Sequence[str], limit: int) -> str:
     """Return one file as a block with a header, for which no line of an entry can pass."""
     if not entries:
         return ""
-    lines: list[str] = []
-    left = limit
-    for place, entry in enumerate(shown(entries)):
-        left -= len(entry)
-        if left < 0:
-            lines.append(f"[{len(entries) - place} more do not fit and are not shown]")
-            break
-        lines.append("- " + "\n  ".join(neutralised(entry).splitlines()))
-        left -= len(DELIMITER)
+    lines = ["- " + "\n  ".join(neutralised(text).splitlines()) for text in shown(entries, limit)]
     return "\n".join([f"{_TITLES[target]} [{usage(entries, limit)}]", *lines])
 
 
@@ -30,9 +22,18 @@ def render_problem(target: Target) -> str:
     return f"{_TITLES[target]} [cannot be read now; changes are refused until a person has repaired it]"
 
 
-def shown(entries: Sequence[str]) -> list[str]:
-    """Return entries as a model may see them: what could steer it is named and not quoted."""
-    return [
-        entry if (threat := find_threat(entry)) is None else f"[blocked: {threat}; a person can remove it]"
-        for entry in entries
-    ]
+def shown(entries: Sequence[str], limit: int) -> list[str]:
+    """Return entries as a model may see them: what could steer it is named and not quoted.
+
+    What a person wrote beyond the limit is only counted, and not even looked at.
+    """
+    texts: list[str] = []
+    left = limit
+    for place, entry in enumerate(entries):
+        left -= len(entry)
+        if left < 0:
+            return [*texts, f"[{len(entries) - place} more do not fit and are not shown]"]
+        left -= len(DELIMITER)
+        threat = find_threat(entry)
+        texts.append(entry if threat is None else f"[blocked: {threat}; a person can remove it]")
+    return texts

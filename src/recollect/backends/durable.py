@@ -54,9 +54,12 @@ def read_file(path: Path, *, largest: int = _LARGEST) -> Found | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter, unless it is there."""
+    """Make a folder that only its owner may enter, to the disk, unless it is there."""
     with _faults(folder, "make"):
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        for place in missing:
+            _sync_folder(place.parent)
 
 
 def replace_file(path: Path, data: bytes, like: Found | None = None) -> None:

@@ -108,9 +108,9 @@ def _answered(
             "message": ", ".join(outcome.done),
         }
         return _Checked(cast("Change", change), target, facts)
-    facts = {"usage": usage(entries, limit), "current_entries": shown(entries)}
+    facts = {"usage": usage(entries, limit), "current_entries": shown(entries, limit)}
     if outcome.matches:
-        facts["matches"] = [preview(entry) for entry in shown(outcome.matches)]
+        facts["matches"] = [preview(entry) for entry in shown(outcome.matches, limit)]
     return _Checked(outcome, target, facts)
 
 
