@@ -72,6 +72,12 @@ class GatewayServer:
         """Return the JSON bodies of the requests for an operation."""
         return [request.json for request in self.requests if request.path.endswith(f"/{operation}")]
 
+    async def heard(self, operation: str) -> None:
+        """Wait until an operation has been asked for."""
+        while operation not in self.operations:
+            self.arrived.clear()
+            await self.arrived.wait()
+
     async def left_alone(self) -> None:
         """Wait until no connection is open; one that stays open fails the test by its time limit."""
         if self.connected:

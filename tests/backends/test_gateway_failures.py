@@ -127,7 +127,7 @@ async def test_cancelled_call_leaves_no_connection_and_no_task() -> None:
         server.on("search", never())
         before = asyncio.all_tasks()
         task = asyncio.create_task(call(MemoryGatewayClient(settings_for(server)), "search"))
-        await server.arrived.wait()
+        await server.heard("search")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

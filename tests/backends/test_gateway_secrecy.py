@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
 from tests.backends.audit_list import AuditList
@@ -42,7 +43,7 @@ class Everything(logging.Handler):
 @pytest.fixture
 def logs() -> Iterator[Everything]:
     """All loggers at DEBUG, those of the HTTP library included."""
-    import httpx2  # noqa: F401, PLC0415 - its loggers exist once it is imported
+    import_module("httpx2")  # its loggers exist once it is imported
 
     handler = Everything()
     root = logging.getLogger()
@@ -136,7 +137,7 @@ async def test_key_is_nowhere_in_the_traceback_of_a_cancelled_call(operation: st
             "flush": lambda: client.flush("chat:s1"),
         }
         task = asyncio.ensure_future(calls[operation]())
-        await server.arrived.wait()
+        await server.heard(operation)
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
             await task

@@ -173,16 +173,17 @@ def _number(value: object) -> float | None:
 def _check_address(value: object) -> None:
     """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
     name = "base_url"
-    check_id(value, name)
+    address = check_id(value, name)
     try:
-        parts = urlsplit(cast("str", value))
+        parts = urlsplit(address)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_alone = "@" not in parts.netloc and not parts.query and not parts.fragment
     except ValueError:
-        is_usable = False
-    else:
-        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-            raise InvalidArgumentError(name, "must be an address alone: no user, password, query or fragment")
-    if not is_usable:
+        is_usable, is_alone = False, True
+    if not is_alone:
+        raise InvalidArgumentError(name, "must be an address alone: no user, password, query or fragment")
+    # The parser overlooks line breaks.
+    if not is_usable or not address.isprintable() or " " in address:
         raise InvalidArgumentError(name, "must be an address as http://127.0.0.1:8010")
 
 
