@@ -41,17 +41,22 @@ async def end_of(count: int, store: Store, scope: Scope) -> list[Message]:
 
 async def passage_around(message_id: str, count: int, store: Store, scope: Scope) -> list[Message]:
     """Return a message with so many of the talk before and after it; an unknown one is an error."""
-    around: list[Message] = []
-    for reach in (4 * count, _MOST_AROUND):  # tools may have said much in between
-        read = await store.messages_by_id([message_id], with_previous=reach, with_next=reach, scope=scope)
-        found = {message.id: message for message in talk_of(read)}
-        if message_id not in found:
-            raise MemoryNotFoundError(f"session {scope.thread_id!r:.80} has no message {message_id!r:.80}")
-        place = [*found].index(message_id)
-        around = [*found.values()][max(0, place - count) : place + count + 1]
-        if len(around) == 2 * count + 1:
-            break
-    return around
+    reach = 4 * count
+    before, found, after = await _around(message_id, reach, store, scope)
+    # A side with fewer messages than were asked for ends with the session; else tools said much in between.
+    if any(len(talk_of(side)) < count and len(side) >= reach for side in (before, after)):
+        before, found, after = await _around(message_id, _MOST_AROUND, store, scope)
+    return [*talk_of(before)[-count:], found, *talk_of(after)[:count]]
+
+
+async def _around(
+    message_id: str, reach: int, store: Store, scope: Scope
+) -> tuple[list[Message], Message, list[Message]]:
+    read = await store.messages_by_id([message_id], with_previous=reach, with_next=reach, scope=scope)
+    for place, message in enumerate(read):
+        if message.id == message_id and message.is_conversation:
+            return read[:place], message, read[place + 1 :]
+    raise MemoryNotFoundError(f"session {scope.thread_id!r:.80} has no message {message_id!r:.80}")
 
 
 async def first_words(session: Thread, store: Store, scope: Scope) -> str:

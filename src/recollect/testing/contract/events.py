@@ -1,5 +1,6 @@
 """What a store promises of audit events: kept in order, beside the talk, and never a part of it."""
 
+import asyncio
 import json
 
 import pytest
@@ -48,6 +49,16 @@ class EventsContract:
         third = await store.add_event("c", {}, scope=ANN)
         (place,) = await store.append_turn(said("x"), scope=ANN)
         assert first < second < third < place.number
+
+    async def test_events_written_at_once_are_all_kept(self, store: Store) -> None:
+        """Every event gets a number of its own, whoever writes at the same time."""
+        work = [store.add_event(str(n), {"n": n}, scope=scope) for n in range(20) for scope in (ANN, BOB)]
+        numbers = await asyncio.gather(*work)
+        assert len(set(numbers)) == 40
+        for scope in (ANN, BOB):
+            events = await store.list_events(scope=scope)
+            assert {event.payload["n"] for event in events} == set(range(20))
+            assert [event.number for event in events] == sorted(event.number for event in events)
 
     async def test_session_need_not_be_there_and_is_not_created(self, store: Store) -> None:
         """An event before the first turn makes no thread, and the turn finds its thread untouched."""
