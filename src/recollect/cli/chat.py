@@ -1,18 +1,15 @@
 """`recollect chat`: the agent loop in a terminal, or through a pipe."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recollect.cli.chat_pipe import PipedChat
 from recollect.cli.chat_terminal import TerminalChat
-from recollect.runtime.loader import DEFAULT_PATH, EngineLoader
+from recollect.cli.options import DEFAULT_CONFIG, Config
+from recollect.runtime.loader import EngineLoader
 
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file, or the folder that it lies in.")
-]
 Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
 New = Annotated[bool, typer.Option("--new", help="Begin a new session instead of going on with the last.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="A model in place of the configured one.")]
@@ -23,7 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 
 
 def chat(  # noqa: PLR0917 - one for each option
-    config: Config = Path(DEFAULT_PATH),
+    config: Config = DEFAULT_CONFIG,
     session: Session = None,
     new: New = False,
     model: Model = None,

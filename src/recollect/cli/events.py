@@ -7,21 +7,24 @@ from typing import Annotated
 import typer
 
 from recollect.cli.options import (
+    DEFAULT_CONFIG,
     App,
+    Config,
     Json,
     Project,
     System,
     Tenant,
     Url,
-    User,
     chosen_tenant,
     existing_database,
 )
 from recollect.cli.output import console, printable, write_json
+from recollect.runtime.config import load_config
 from recollect.scope import Scope
 from recollect.storage.open import open_store
 from recollect.storage.records import AuditEvent
 
+OfUser = Annotated[str | None, typer.Option("--user", help="The user's id.")]
 OfSession = Annotated[str | None, typer.Option("--session", help="Show the events of one session.")]
 OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one run.")]
 OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
@@ -29,7 +32,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the n
 
 
 def events(  # noqa: PLR0913, PLR0917 - one for each option
-    user: User,
+    user: OfUser = None,
     url: Url = None,
     tenant: Tenant = None,
     system: System = False,
@@ -39,11 +42,19 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
     app: App = "default",
     project: Project = "default",
     limit: Limit = 50,
+    config: Config = DEFAULT_CONFIG,
     json: Json = False,
 ) -> None:
-    """Show the newest audit events of a user, oldest first: of all sessions, or of one."""
-    scope = Scope(chosen_tenant(tenant, system=system), user, session, app, project)
-    found = asyncio.run(_listed(existing_database(url), scope, name, run, limit))
+    """Show the newest audit events of a user, oldest first: of all sessions, or of one.
+
+    Without --user they are those of the runtime that the configuration describes.
+    """
+    if user is None:
+        runtime = load_config(config)
+        address, scope = runtime.store, Scope(None, runtime.user_id, session)
+    else:
+        address, scope = url, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
+    found = asyncio.run(_listed(existing_database(address), scope, name, run, limit))
     if json:
         write_json([_as_json(event) for event in found])
     else:

@@ -8,21 +8,22 @@ from recollect.backends.curated_journal import LoggedChange, change_as_json
 from recollect.backends.curated_queue import PendingChange, pending_as_json
 from recollect.backends.curated_review import approve as approve_change
 from recollect.cli.memory_folder import (
-    DEFAULT,
     Folder,
     change_lines,
     existing_folder,
     operation_lines,
 )
-from recollect.cli.options import Json
+from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import printable, write_json, write_lines
 
 PendingIds = Annotated[list[str] | None, typer.Argument(help="The ids of the changes; none lists all.")]
 
 
-def approve(pending_ids: PendingIds = None, folder: Folder = DEFAULT, json: Json = False) -> None:
+def approve(
+    pending_ids: PendingIds = None, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
+) -> None:
     """Make changes that waited for approval, in the order given; without an id, list those that wait."""
-    found = existing_folder(folder)
+    found = existing_folder(folder, config)
     if not pending_ids:
         _list(found.pending(), json=json)
         return

@@ -9,22 +9,34 @@ from recollect.backends.curated import DEFAULT_FOLDER
 from recollect.backends.curated_folder import CuratedFolder
 from recollect.backends.curated_journal import LoggedChange
 from recollect.backends.curated_plan import Operation
+from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError
+from recollect.runtime.config import load_config
+from recollect.runtime.config_file import FILE
 
 Folder = Annotated[
-    Path, typer.Option("--folder", help="The folder with MEMORY.md and USER.md.", show_default=True)
+    Path | None,
+    typer.Option("--folder", help="The folder with MEMORY.md and USER.md, if not the configured one."),
 ]
-DEFAULT = Path(DEFAULT_FOLDER)
 
 
-def existing_folder(folder: Path) -> CuratedFolder:
+def existing_folder(folder: Path | None, config: Path) -> CuratedFolder:
     """Return curated memory that is there: a mistyped name must not look like an empty memory."""
-    if not folder.is_dir():
+    found = CuratedFolder(folder) if folder is not None else _configured(config)
+    if not found.path.is_dir():
         raise MemoryNotFoundError(
-            f"there is no folder {folder}; it is made with the first change. Name another with --folder"
+            f"there is no folder {found.path}; it is made with the first change. Name another with --folder"
         )
-    return CuratedFolder(folder)
+    return found
+
+
+def _configured(config: Path) -> CuratedFolder:
+    """Return the memory that a configuration names, within its limits; without one the usual folder."""
+    if config == DEFAULT_CONFIG and not (config / FILE).exists():
+        return CuratedFolder(Path(DEFAULT_FOLDER))
+    curated = load_config(config).curated
+    return CuratedFolder(curated.folder, limits={"memory": curated.memory_limit, "user": curated.user_limit})
 
 
 def change_lines(change: LoggedChange) -> list[str]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from recollect.backends.curated_folder import CuratedFolder
 from recollect.backends.curated_scan import find_threat
 from recollect.backends.curated_text import FILE_NAMES, TARGETS, Target, usage
-from recollect.cli.memory_folder import DEFAULT, Folder, existing_folder
-from recollect.cli.options import Json
+from recollect.cli.memory_folder import Folder, existing_folder
+from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import printable, write_json, write_lines
 from recollect.errors import StorageError
 
@@ -21,9 +21,9 @@ class _File:
     problem: str | None
 
 
-def show(folder: Folder = DEFAULT, json: Json = False) -> None:
+def show(folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False) -> None:
     """Show both files entry by entry, what is blocked or damaged in them, and how many changes wait."""
-    found = existing_folder(folder)
+    found = existing_folder(folder, config)
     files = {target: _file(found, target) for target in TARGETS}
     waiting = len(found.pending())
     if json:

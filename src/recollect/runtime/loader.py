@@ -17,6 +17,7 @@ from recollect.backends.gateway_client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.backends.secret import HIDDEN
 from recollect.runtime.config import RuntimeConfig, load_config
+from recollect.runtime.config_file import FOLDER
 from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
 from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.parts import load_tools, make_guards
@@ -24,9 +25,6 @@ from recollect.runtime.session_search import SessionSearch
 from recollect.runtime.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
 from recollect.storage.handle import StoreHandle
-
-DEFAULT_PATH = ".recollect"
-"""Where the configuration is looked for when nothing is said."""
 
 
 class Tools(tuple[Callable[..., object], ...]):
@@ -103,7 +101,7 @@ class Engine:
 class EngineLoader:
     """Makes an engine of a configuration."""
 
-    def __init__(self, path: str | os.PathLike[str] = DEFAULT_PATH) -> None:
+    def __init__(self, path: str | os.PathLike[str] = FOLDER) -> None:
         """Take the configuration file, or the folder that it lies in."""
         self._path = Path(path)
 
