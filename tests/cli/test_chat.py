@@ -10,6 +10,7 @@ import pytest
 from tests.cli.terminal import Terminal
 
 MAIN = [sys.executable, "-c", "from recollect.cli.app import main; main()"]
+ROOT = Path(__file__).resolve().parents[2]
 UP = "\x1b[A"
 
 SLOW = """
@@ -130,6 +131,30 @@ def test_a_pipe_that_is_not_utf_8_is_refused(folder: Path) -> None:
     )
     assert done.returncode == 2
     assert b"is not text in UTF-8" in done.stderr
+
+
+def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path: Path) -> None:
+    """Told something, left and come back to; with no key and no server. Setting up is done already here."""
+    (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    command = ["make", "start", f"BIN={Path(sys.executable).parent}", "STAMP=Makefile"]
+
+    def start(text: str) -> str:
+        done = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=50,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "Noted." in start("Remember that my boat is called Wilma.\n")
+    assert "my boat is called Wilma" in start("What is my boat called?\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Makefile", "playground"]
 
 
 def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
