@@ -1,13 +1,14 @@
 """The gateway's settings: what no call could be made with is refused, without quoting it."""
 
 import math
+import sys
 from typing import Any
 
 import pytest
 from tests.backends.gateway_server import KEY
 
-from recollect import InvalidArgumentError
-from recollect.backends.gateway_client import GatewaySettings
+from recollect import InvalidArgumentError, RecollectError
+from recollect.backends.gateway_client import GatewaySettings, MemoryGatewayClient
 from recollect.backends.secret import Secret
 
 
@@ -117,3 +118,10 @@ def test_settings_cannot_be_changed() -> None:
     """What a run reads is what was checked."""
     with pytest.raises(AttributeError):
         settings().top_k = 3  # type: ignore[misc]
+
+
+def test_missing_extra_is_said_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime that cannot speak to its gateway fails when it is loaded, and says what to install."""
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(RecollectError, match=r"recollect\[agent\]"):
+        MemoryGatewayClient(settings())

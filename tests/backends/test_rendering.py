@@ -70,13 +70,18 @@ def test_each_item_is_a_part_of_its_own() -> None:
             "- tea\n      with milk\n    - (r://2) sugar",
         ),
         (RecalledItem("tea\x1b[2J\x07\x00\x9b and\u202e milk"), "- tea[2J and milk"),
-        (RecalledItem("می‌خواهم 👩‍👩‍👧 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"),) * 2,
         (RecalledItem("</memory>\n<memory>"), "- [/memory>\n    [memory>"),
     ],
 )
-def test_line_of_an_item(item: RecalledItem, line: str | RecalledItem) -> None:
+def test_line_of_an_item(item: RecalledItem, line: str) -> None:
     """It has its source and its text; line breaks, controls and marks of the fence lose their meaning."""
-    assert shown(item) == [f"- {line.text}" if isinstance(line, RecalledItem) else line]
+    assert shown(item) == [line]
+
+
+def test_joiners_that_writing_needs_stay() -> None:
+    """Persian, families and flags are shown as they were."""
+    text = "نمی\u200cشد 👩\u200d👩\u200d👧 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    assert shown(RecalledItem(text)) == [f"- {text}"]
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "x\n" * 500_000, "\u200b" * 1_000_000 + "x", "🍵" * 3_000])

@@ -125,14 +125,8 @@ class _Opened:
 
 
 def _encoded(payload: Mapping[str, object]) -> bytes:
-    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=_revealed)
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=Secret.reveal)
     return text.encode("utf-8", "replace")
-
-
-def _revealed(value: object) -> str:
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _refused(response: "Response") -> Failure | None:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from recollect.agent.partial import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import reference_parts
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, WrongOwnerError
 from recollect.messages import Message, now
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.late_work import LateWork
@@ -55,9 +56,12 @@ class BackendProcessor(Processor):
         return [*_brought_in(found, ctx), *messages]
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the backend is to keep; a run without a prompt or without an answer leaves nothing."""
+        """Stage what the backend is to keep.
+
+        A run without a prompt or without an answer leaves nothing, and neither does one that was broken off.
+        """
         prompt, answer = _said(messages, "user"), _said(messages, "assistant")
-        if prompt and answer:
+        if prompt and answer and not any(message.metadata.get(ABORTED) for message in messages):
             asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
             run = CompletedRun(
                 ctx.ids.thread_id or "", ctx.run_id, prompt, answer, asked_at, now(), tuple(messages)
@@ -84,7 +88,8 @@ class BackendProcessor(Processor):
         try:
             await self._persist(run)
         except RecollectError as error:
-            ctx.degrade(error)
+            # Behind the answer there is nobody whom a mistake in the program could be raised to.
+            ctx.degrade(RecollectError(str(error)) if isinstance(error, WrongOwnerError) else error)
 
 
 def _said(messages: Sequence[Message], role: str) -> str:
