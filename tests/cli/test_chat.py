@@ -136,7 +136,9 @@ def test_a_pipe_that_is_not_utf_8_is_refused(folder: Path) -> None:
 def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path: Path) -> None:
     """Told something, left and come back to; with no key and no server. Setting up is done already here."""
     (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
-    command = ["make", "start", f"BIN={Path(sys.executable).parent}", "STAMP=Makefile"]
+    for name in ("pyproject.toml", "constraints.txt", "stamp"):
+        (tmp_path / name).touch()
+    command = ["make", "start", f"BIN={Path(sys.executable).parent}", "STAMP=stamp"]
 
     def start(text: str) -> str:
         done = subprocess.run(
@@ -154,7 +156,7 @@ def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path:
 
     assert "Noted." in start("Remember that my boat is called Wilma.\n")
     assert "my boat is called Wilma" in start("What is my boat called?\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["Makefile", "playground"]
+    assert (tmp_path / "playground" / ".recollect" / "config.json").is_file()
 
 
 def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
