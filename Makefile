@@ -32,8 +32,9 @@ $(BENCH_STAMP): $(STAMP)
 	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,guard,postgres,dev,bench]'
 	@touch $@
 
-start: $(STAMP) ## Take the tour: no key and no server needed
-	@$(BIN)/recollect tour
+start: $(STAMP) ## Chat with an agent that remembers: no key and no server needed
+	@$(BIN)/recollect init --if-missing playground
+	@$(BIN)/recollect chat --config playground
 
 test: $(STAMP) ## Run all tests on SQLite and PostgreSQL (PYTEST_ARGS="-k name" for some)
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -2,7 +2,13 @@
 
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
+from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
+from recollect.backends.curated import CuratedMemoryBackend
+from recollect.backends.gateway import MemoryGatewayBackend
+from recollect.backends.gateway_client import GatewaySettings, MemoryGatewayClient
+from recollect.backends.secret import Secret
 from recollect.errors import (
+    ConfigError,
     ConflictError,
     EmbedderChangedError,
     EmbedderError,
@@ -16,6 +22,7 @@ from recollect.errors import (
     ModelUnavailableError,
     NewerDatabaseError,
     RecollectError,
+    StaleChangeError,
     StorageBusyError,
     StorageCorruptError,
     StorageError,
@@ -54,29 +61,53 @@ from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
+from recollect.runtime.config import RuntimeConfig
+from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loop import AgentLoop
+from recollect.runtime.result import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
-from recollect.storage.records import EraseReport, MemoryEntry, Placed, SearchRow, StateEntry, Thread
+from recollect.storage.records import (
+    AuditEvent,
+    EraseReport,
+    MemoryEntry,
+    Placed,
+    SearchRow,
+    StateEntry,
+    Thread,
+)
 from recollect.tokens import count_tokens
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
 
 __all__ = [
     "Agent",
+    "AgentLoop",
+    "AgentRunResult",
+    "AuditEvent",
+    "CompletedRun",
+    "ConfigError",
     "ConflictError",
+    "CuratedMemoryBackend",
     "EmbedderChangedError",
     "EmbedderError",
+    "Engine",
+    "EngineLoader",
     "EraseIncompleteError",
     "EraseReport",
     "Event",
     "FilePart",
+    "GatewaySettings",
     "Hit",
     "InvalidArgumentError",
     "InvalidRoleError",
     "LanguageDetector",
     "Memory",
+    "MemoryBackend",
     "MemoryEntry",
+    "MemoryGatewayBackend",
+    "MemoryGatewayClient",
     "MemoryGatewayError",
     "MemoryNotFoundError",
     "Message",
@@ -100,14 +131,20 @@ __all__ = [
     "ReasoningPart",
     "Recall",
     "RecallSettings",
+    "RecalledItem",
     "RecollectError",
+    "Recollection",
     "Result",
     "RunContext",
+    "RuntimeConfig",
     "Scope",
     "SearchRow",
+    "Secret",
     "SemanticRecallProcessor",
     "Span",
     "SpanGuard",
+    "StaleChangeError",
+    "StartedRun",
     "StateEntry",
     "StorageBusyError",
     "StorageCorruptError",

@@ -3,8 +3,10 @@
     RecollectError
     ├── InvalidArgumentError           (also a ValueError)
     │   └── InvalidRoleError
+    ├── ConfigError                    (also a ValueError)
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
+    │   └── StaleChangeError
     ├── ModelError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
@@ -60,6 +62,22 @@ class InvalidArgumentError(RecollectError, ValueError):
         return type(self), (self.argument, self.problem)
 
 
+class ConfigError(RecollectError, ValueError):
+    """The configuration file has something that cannot be accepted; nothing was loaded."""
+
+    code = "invalid_config"
+
+    def __init__(self, key: str, problem: str) -> None:
+        """Name the key, as in memory.gateway.topK, and say what is wrong with it."""
+        self.key = key
+        self.problem = problem
+        super().__init__(f"{key}: {problem}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """Keep both parts when the error crosses a process border."""
+        return type(self), (self.key, self.problem)
+
+
 class InvalidRoleError(InvalidArgumentError):
     """The role is not one that is allowed here."""
 
@@ -76,6 +94,12 @@ class ConflictError(RecollectError):
     """The write contradicts what is already stored; nothing was written."""
 
     code = "conflict"
+
+
+class StaleChangeError(ConflictError):
+    """A change of curated memory no longer fits, because the file has changed since; it was not made."""
+
+    code = "stale_change"
 
 
 class ModelError(RecollectError):

@@ -32,6 +32,9 @@ _SAMPLES: dict[str, object] = {
     "real": 0.5,
 }
 
+_FIXED: dict[str, object] = {"context_visible": False}
+"""Columns that take one value alone."""
+
 _CATALOGUE: dict[str, LiteralString] = {
     "columns": """
         SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -87,7 +90,7 @@ def fill_sqlite(connection: Database) -> Rows:
         query = "SELECT name, type FROM pragma_table_info(:table)"
         columns = connection.execute(query, {"table": table}).fetchall()
         marks = ", ".join(f":{name}" for name, _ in columns)
-        values = {name: _SAMPLES[kind] for name, kind in columns}
+        values = {name: _FIXED.get(name, _SAMPLES[kind]) for name, kind in columns}
         connection.execute(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - names from the catalogue
         names = [name for name, _ in columns]
         rows[table] = names, rows_of_sqlite(connection, table, names)
@@ -130,7 +133,8 @@ def fill_postgres(url: str) -> Rows:
             kinds = {name: kind for owner, name, kind in columns if owner == table}
             marks = ", ".join(f"%({name})s" for name in kinds)
             insert = cast("LiteralString", f"INSERT INTO recollect.{table} VALUES ({marks})")  # noqa: S608 - the same
-            connection.execute(insert, {name: _SAMPLES[kind] for name, kind in kinds.items()})
+            values = {name: _FIXED.get(name, _SAMPLES[kind]) for name, kind in kinds.items()}
+            connection.execute(insert, values)
             rows[table] = list(kinds), _rows(connection, table, list(kinds))
     return rows
 

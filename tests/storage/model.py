@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from recollect import (
     ConflictError,
@@ -110,6 +110,7 @@ class ModelUser:
     threads: dict[Place, KeptThread] = field(default_factory=dict[Place, KeptThread])
     memory: dict[str, MemoryEntry] = field(default_factory=dict[str, MemoryEntry])
     state: StateEntry | None = None
+    events: list[Record] = field(default_factory=list[Record])
 
     def append_turn(
         self,
@@ -231,7 +232,8 @@ class ModelUser:
         return self.thread(place)
 
     def delete_thread(self, place: Place) -> bool:
-        """Remove a thread with its messages."""
+        """Remove a thread with its messages and events."""
+        self.events = [event for event in self.events if _place_of(event) != place]
         return self.threads.pop(place, None) is not None
 
     def thread(self, place: Place) -> Thread:
@@ -282,7 +284,7 @@ class ModelUser:
     def clear_history(self) -> int:
         """Remove all threads."""
         said = len(self.user_history())
-        self.threads = {}
+        self.threads, self.events = {}, []
         return said
 
     def clear_memory(self) -> int:
@@ -298,7 +300,7 @@ class ModelUser:
     def erase(self) -> dict[str, int]:
         """Remove everything and count it by kind."""
         counts = self.counts()
-        self.threads, self.memory, self.state = {}, {}, None
+        self.threads, self.memory, self.state, self.events = {}, {}, None, []
         return counts
 
     def counts(self) -> dict[str, int]:
@@ -310,6 +312,7 @@ class ModelUser:
             "user_memory": len(self.memory),
             "user_state": int(self.state is not None),
             "working_memory": 0,
+            "events": len(self.events),
         }
 
     def numbers(self) -> set[int]:
@@ -330,6 +333,7 @@ class ModelUser:
             records.append(
                 {"kind": "state", "mode": self.state.mode, "updated_at": _iso(self.state.updated_at)}
             )
+        records += self.events
         head: Record = {"kind": "export", "format": 1, "tenant_id": self.tenant_id, "user_id": self.user_id}
         return [head, *records, {"kind": "end", "lines": len(records)}]
 
@@ -351,6 +355,7 @@ class ModelUser:
             "user_memory": self._import_memory(source, new_numbers),
             "user_state": self._import_state(source.state),
             "working_memory": 0,
+            "events": self._import_events(source.events),
         }
 
     def _import_thread(
@@ -383,6 +388,31 @@ class ModelUser:
             return 0
         self.state = state
         return 1
+
+    # Events
+
+    def add_event(self, place: Place, name: str, payload: Record, run_id: str | None, time: datetime) -> None:
+        """Keep an event, as the line that an export has of it."""
+        event: Record = dict(
+            zip(("kind", "app_id", "project_id", "thread_id"), ("event", *place), strict=True)
+        )
+        event |= {"name": name, "run_id": run_id, "payload": payload, "context_visible": False}
+        self.events.append(event | {"created_at": _iso(time)})
+
+    def list_events(self, place: Place, limit: int | None, *, all_threads: bool) -> list[Record]:
+        """Return the newest events of a thread, or of all threads beside it."""
+        length = 2 if all_threads else 3
+        found = [event for event in self.events if _place_of(event)[:length] == place[:length]]
+        return found if limit is None else found[max(len(found) - limit, 0) :]
+
+    def _import_events(self, events: list[Record]) -> int:
+        known, count = list(self.events), len(self.events)
+        for event in events:
+            if event in known:
+                known.remove(event)
+            else:
+                self.events.append(event)
+        return len(self.events) - count
 
 
 def facts_of(message: Message) -> tuple[object, ...]:
@@ -449,6 +479,10 @@ def _memory_record(entry: MemoryEntry) -> Record:
         "value": entry.value,
         "updated_at": _iso(entry.updated_at),
     }
+
+
+def _place_of(event: Record) -> Place:
+    return cast("Place", (event["app_id"], event["project_id"], event["thread_id"]))
 
 
 def _iso(time: datetime) -> str:

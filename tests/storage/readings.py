@@ -88,6 +88,7 @@ async def views(store: Store, scope: Scope) -> dict[str, object]:
         "threads": [await store.get_thread(scope=thread) for thread in threads],
         "lists": [await store.list_threads(scope=thread) for thread in threads],
         "messages": [await facts(store.last_messages(None, scope=thread)) for thread in threads],
+        "events": [await events(store, thread, limit) for thread in threads for limit in LIMITS],
     }
 
 
@@ -102,7 +103,27 @@ def views_of(user: ModelUser) -> dict[str, object]:
         "threads": [user.thread(place) if place in user.threads else None for place in PLACES],
         "lists": [user.list_threads(place) for place in PLACES],
         "messages": [in_thread(place, user.last_messages(place, None)) for place in PLACES],
+        "events": [events_of(user, place, limit) for place in PLACES for limit in LIMITS],
     }
+
+
+async def events(store: Store, scope: Scope, limit: int | None) -> list[tuple[object, ...]]:
+    """Return the events of a thread, and of all threads beside it; compare `events_of`."""
+    found = [
+        *await store.list_events(limit=limit, scope=scope),
+        *await store.list_events(limit=limit, scope=scope.with_thread(None)),
+    ]
+    return [(e.thread_id, e.name, e.run_id, e.payload, e.created_at.isoformat()) for e in found]
+
+
+def events_of(user: ModelUser, place: Place, limit: int | None) -> list[tuple[object, ...]]:
+    """Return what the model says that `events` must be."""
+    found = [
+        *user.list_events(place, limit, all_threads=False),
+        *user.list_events(place, limit, all_threads=True),
+    ]
+    names = ("thread_id", "name", "run_id", "payload", "created_at")
+    return [tuple(event[name] for name in names) for event in found]
 
 
 async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) -> dict[str, object]:

@@ -223,6 +223,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.run(self.store.set_state(mode, scope=self.scope(who)))
         self.users[who].state = StateEntry(mode, self.time)
 
+    @rule(who=WHO, place=PLACE, name=st.sampled_from(("recalled", "added")), payload=VALUE)
+    def add_event(self, who: Who, place: Place, name: str, payload: dict[str, object]) -> None:
+        """Write an event of a thread that may not be there."""
+        self.touched.add(who)
+        work = self.store.add_event(name, payload, run_id="run", scope=self.scope(who, place))
+        self.note_new([self.run(work)])
+        self.users[who].add_event(place, name, payload, "run", self.time)
+
     # Removing
 
     @rule(who=WHO, place=PLACE, ids=SOME_IDS, all_threads=st.booleans())

@@ -95,6 +95,7 @@ async def _fill(store: Store, scope: Scope) -> None:
     await store.set_memory("k", {"tenant": scope.tenant_id}, scope=scope)
     await store.set_state("calm", scope=scope)
     await store.update_working_memory({"tenant": str(scope.tenant_id)}, scope=scope)
+    await store.add_event("recalled", {"tenant": scope.tenant_id}, scope=scope)
 
 
 @contextmanager
@@ -162,6 +163,7 @@ async def test_whole_store_works_when_opened_as_a_plain_role(plain_url: str) -> 
             "user_memory": 1,
             "user_state": 1,
             "working_memory": 1,
+            "events": 1,
         }
         assert await readings.export(store, eve) != lines
         assert (await readings.export(store, eve))[1:] == lines[1:]
@@ -172,7 +174,7 @@ async def test_whole_store_works_when_opened_as_a_plain_role(plain_url: str) -> 
         assert await store.delete_messages(["m3"], scope=ann) == 2
         assert await store.delete_memory("k", scope=ann)
         assert await store.clear_history(scope=eve) == 1
-        assert (await store.erase(scope=ann)).total == 5
+        assert (await store.erase(scope=ann)).total == 6
         assert await store.count_user_history(scope=Scope(2, "ann")) == 1
 
 

@@ -60,7 +60,7 @@ EXEMPT = {"close", "engine_name"}
 TENANT_WIDE = {"delete_message_number", "delete_message", "list_users"}
 """What finds a message or the name of any user of the tenant."""
 
-ALIKE = {"epoch", "pin_epoch", "set_state", "add_message", "set_user_state"}
+ALIKE = {"add_event", "epoch", "pin_epoch", "set_state", "add_message", "set_user_state"}
 """What answers alike whether or not there is something to see."""
 
 
@@ -115,6 +115,7 @@ async def _has_pinned_epoch(store: Store, scope: Scope) -> bool:
 _VARYING = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\dT[\d:.+]*|\b[0-9a-f]{24,}\b")
 
 STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
+    "add_event": lambda store, scope, _: store.add_event("probe", {}, scope=scope),
     "append_turn": lambda store, scope, _: store.append_turn(_turn("probe"), scope=scope),
     "append_turn: late result": lambda store, scope, _: _append_late_result(store, scope),
     "clear_history": lambda store, scope, _: store.clear_history(scope=scope),
@@ -143,6 +144,8 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "last_messages": lambda store, scope, _: store.last_messages(None, scope=scope),
     "last_messages: part of a unit": lambda store, scope, _: store.last_messages(3, scope=scope),
     "list_users": lambda store, scope, _: _is_listed(store, scope),
+    "list_events": lambda store, scope, _: store.list_events(scope=scope),
+    "list_events: of all threads": lambda store, scope, _: store.list_events(scope=scope.with_thread(None)),
     "list_memory": lambda store, scope, _: store.list_memory(scope=scope),
     "list_threads": lambda store, scope, _: store.list_threads(scope=scope),
     "messages_after": lambda store, scope, _: store.messages_after("m1", None, scope=scope),
@@ -312,6 +315,7 @@ async def _fill(store: Store, scope: Scope, text: str) -> Loot:
     for place in (scope, scope.with_thread(None)):
         await store.update_working_memory({"about": text}, scope=place)
     await store.update_working_memory({"more": text}, scope=scope)
+    await store.add_event(text, {"about": text}, run_id="run", scope=scope)
     return Loot(places[0].number, await readings.export(store, scope))
 
 
@@ -339,7 +343,8 @@ async def _try(
 
 async def _numbers(store: Store, scope: Scope) -> list[int]:
     messages = [message.number or 0 for message in await store.last_messages(None, scope=scope)]
-    return messages + [entry.number for entry in await store.list_memory(scope=scope)]
+    messages += [entry.number for entry in await store.list_memory(scope=scope)]
+    return messages + [event.number for event in await store.list_events(scope=scope)]
 
 
 def _call(store: Store, method: tuple[type, str], scope: Scope, loot: Loot) -> Answer:

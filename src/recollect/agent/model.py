@@ -1,6 +1,6 @@
 """What the agent asks of a model, and the models that need no provider."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -30,27 +30,46 @@ class LocalModel(Protocol):
         ...
 
 
+OFFLINE = "I am the offline model"
+"""How everything begins that the offline model says."""
+
+_MOST_QUOTES = 3
+
+
 class OfflineModel:
     """Answers without any model, by quoting what memory brought in, and says so."""
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
-        """Quote the remembered messages that share the most words with the question."""
-        quotes = _quotes(messages)
-        yield "I am the offline model: I only quote memory."
-        if not quotes:
+        """Quote the remembered texts that share the most words with the question."""
+        found = quotes(messages)
+        yield f"{OFFLINE}: I only quote memory."
+        if not found:
             yield " It holds nothing about this yet."
-        for quote in quotes:
-            yield f"\n- {quote.role} said: {quote.text}"
+        for quote in found:
+            yield f"\n- {quote}"
 
 
-def _quotes(messages: Sequence[Message], most: int = 3) -> list[Message]:
+def quotes(messages: Sequence[Message]) -> list[str]:
+    """Return the remembered texts that share the most words with the last message, in their order."""
     from recollect.recall.analyser import terms_of
 
     question = set(terms_of(messages[-1].text)) if messages else set[str]()
     scored = [
-        (len(question & set(terms_of(message.text))), place, message)
-        for place, message in enumerate(messages)
-        if message.origin == "memory" and message.text
+        (len(question & set(terms_of(text))), place, quote)
+        for place, (text, quote) in enumerate(found for message in messages for found in _remembered(message))
     ]
-    best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1]))[:most]
-    return [message for _, _, message in sorted(best, key=lambda item: item[1])]
+    best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1]))[:_MOST_QUOTES]
+    return [quote for _, _, quote in sorted(best, key=lambda item: item[1])]
+
+
+def _remembered(message: Message) -> Iterator[tuple[str, str]]:
+    """Return what a message has from memory, as texts to compare and texts to say."""
+    if message.origin == "memory" and message.role != "system":
+        if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
+            yield message.text, f"{message.role} said: {message.text}"
+    elif message.origin == "memory":
+        for line in message.text.splitlines()[2:-1]:  # between the marks of the fence
+            yield line, line.strip().removeprefix("- ")
+    elif message.origin == "system":
+        for entry in message.text.split("\n- ")[1:]:  # the entries of a curated file
+            yield entry, f"noted: {entry}"

@@ -190,7 +190,7 @@ def _check_address(value: object) -> None:
 def _check_scope(value: object) -> None:
     names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
     if not names or any(name not in SCOPES for name in names):
-        raise InvalidArgumentError("scope", f"must be a tuple of one or more of {', '.join(SCOPES)}")
+        raise InvalidArgumentError("scope", f"must be a list of one or more of {', '.join(SCOPES)}")
 
 
 def _check_seconds(value: object) -> None:

@@ -5,12 +5,21 @@ import typer
 from recollect.cli.bench_all import bench_all
 from recollect.cli.bench_guards import bench_guards
 from recollect.cli.bench_recall import bench_recall
+from recollect.cli.bench_runtime import bench_runtime
 from recollect.cli.bench_store import bench_store
 from recollect.cli.bench_turn import bench_turn
+from recollect.cli.chat import chat
 from recollect.cli.erase import erase
+from recollect.cli.events import events
 from recollect.cli.export import export
 from recollect.cli.history import history
 from recollect.cli.import_ import import_
+from recollect.cli.init import init
+from recollect.cli.memory_approve import approve
+from recollect.cli.memory_log import log
+from recollect.cli.memory_reject import reject
+from recollect.cli.memory_show import show
+from recollect.cli.memory_undo import undo
 from recollect.cli.problems import CommandGroup, exit_code_help
 from recollect.cli.recall import recall
 from recollect.cli.reindex import reindex
@@ -27,22 +36,33 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+memory = typer.Typer(help="Look into curated memory.", no_args_is_help=True, rich_markup_mode=None)
 bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mode=None)
 
+app.command()(chat)
+app.command()(init)
 app.command()(tour)
 app.command()(history)
 app.command()(threads)
+app.command()(events)
 app.command()(recall)
 app.command()(reindex)
 app.command()(export)
 app.command("import")(import_)
 app.command()(erase)
 app.command()(version)
+app.add_typer(memory, name="memory")
+memory.command("show")(show)
+memory.command("log")(log)
+memory.command("undo")(undo)
+memory.command("approve")(approve)
+memory.command("reject")(reject)
 app.add_typer(bench, name="bench")
 bench.command("store")(bench_store)
 bench.command("turn")(bench_turn)
 bench.command("recall")(bench_recall)
 bench.command("guards")(bench_guards)
+bench.command("runtime")(bench_runtime)
 bench.command("all")(bench_all)
 
 

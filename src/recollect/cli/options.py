@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
+from recollect.runtime.config_file import FOLDER
 from recollect.scope import Scope
 from recollect.storage.open import DATABASE_VARIABLE, sqlite_path
 
@@ -22,6 +23,10 @@ Tenant = Annotated[int | None, typer.Option("--tenant", help="The tenant that th
 System = Annotated[bool, typer.Option("--system", help="The user is of the system's own data: no tenant.")]
 App = Annotated[str, typer.Option("--app", help="The app that the threads belong to.")]
 Project = Annotated[str, typer.Option("--project", help="The project that the threads belong to.")]
+Config = Annotated[
+    Path, typer.Option("--config", "-c", help="The configuration file, or the folder that it lies in.")
+]
+DEFAULT_CONFIG = Path(FOLDER)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 

@@ -8,6 +8,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+_HARMLESS = "\n\t\u200c\u200d"  # the joiners are part of Persian and Indic words and of emoji
+
 
 def write_lines(*lines: str) -> None:
     """Write lines to the standard output as UTF-8."""
@@ -36,4 +38,4 @@ def console() -> "Console":
 
 def printable(text: str) -> str:
     """Return text that cannot move the cursor, hide text or otherwise steer a terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+    return "".join(char if char.isprintable() or char in _HARMLESS else "\ufffd" for char in text)

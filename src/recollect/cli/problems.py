@@ -6,10 +6,17 @@ import typer
 from typer.core import TyperGroup
 
 from recollect.cli.output import printable
-from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError, StorageError
+from recollect.errors import (
+    ConfigError,
+    InvalidArgumentError,
+    MemoryNotFoundError,
+    RecollectError,
+    StorageError,
+)
 
 EXIT_CODES: tuple[tuple[type[RecollectError], int, str], ...] = (
-    (InvalidArgumentError, 2, "an argument is missing or wrong"),
+    (InvalidArgumentError, 2, "an argument or the configuration is missing or wrong"),
+    (ConfigError, 2, "an argument or the configuration is missing or wrong"),
     (StorageError, 3, "the database could not be opened, read or written"),
     (MemoryNotFoundError, 4, "what was named is not there"),
     (RecollectError, 1, "anything else"),
@@ -41,5 +48,5 @@ def one_line(error: RecollectError) -> str:
 
 def exit_code_help() -> str:
     """Return the table of exit codes for the help text."""
-    codes = sorted((code, meaning) for _, code, meaning in EXIT_CODES)
+    codes = sorted({(code, meaning) for _, code, meaning in EXIT_CODES})
     return "Exit codes: 0 all went well, " + ", ".join(f"{code} {meaning}" for code, meaning in codes) + "."

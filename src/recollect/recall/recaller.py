@@ -56,6 +56,7 @@ class _Search:
     scope: Scope
     exclude: Collection[int]
     explain: bool
+    without_thread: str | None = None
     notes: list[str] = field(default_factory=list[str])
     timings: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -87,10 +88,14 @@ class Recaller:
         scope: Scope,
         exclude: Collection[int] = (),
         explain: bool = False,
+        without_thread: str | None = None,
     ) -> Recall:
-        """Find the messages that answer a question best, leaving out those with the numbers named."""
+        """Find the messages that answer a question best, leaving out those with the numbers named.
+
+        `without_thread` leaves out one thread whole, however well it fits.
+        """
         asked = understand(question[:LONGEST_QUESTION], now())
-        search = _Search(asked, settings, scope, exclude, explain)
+        search = _Search(asked, settings, scope, exclude, explain, without_thread)
         if len(question) > LONGEST_QUESTION:
             search.notes.append(
                 f"only the first {LONGEST_QUESTION:,} characters of the question were searched for"
@@ -187,12 +192,13 @@ def _mask(image: Image, search: _Search) -> NDArray[np.bool_] | None:
     """Return which rows are in the scope, or None where all are."""
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
-    if thread is None and image.homes == {(scope.app_id, scope.project_id)}:
+    left_out = Place(scope.app_id, scope.project_id, search.without_thread or "")
+    if thread is None and left_out not in image.places and image.homes == {left_out[:2]}:
         return None  # as most users have it, and they may have many threads
     wanted = [
         number
         for place, number in image.places.items()
-        if _is_in(place, scope.app_id, scope.project_id, thread)
+        if place != left_out and _is_in(place, scope.app_id, scope.project_id, thread)
     ]
     if len(wanted) == len(image.places):
         return None

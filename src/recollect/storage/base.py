@@ -6,6 +6,7 @@ required; only deleting by integer id and listing users name no user, and take t
 """
 
 from recollect.storage.erase import Erasure
+from recollect.storage.events import Events
 from recollect.storage.history import History
 from recollect.storage.search_rows import SearchRows
 from recollect.storage.threads import Threads
@@ -25,11 +26,12 @@ class Store(
     UserMemories,
     UserStates,
     WorkingMemories,
+    Events,
     UserEpochs,
     Transfer,
     Erasure,
 ):
-    """History, user memory, user state and working memory of the users of many tenants, on one database.
+    """History, memory, state, working memory and events of the users of many tenants, on one database.
 
     Made by `open_store`; belongs to the event loop and process that opened it.
     """

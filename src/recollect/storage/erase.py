@@ -11,7 +11,7 @@ from recollect.storage.records import EraseReport
 from recollect.storage.rows import user_keys
 from recollect.storage.users import draw_number
 
-KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory")
+KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
 """The kinds of rows a user can have; each has `count_…` and `delete_…` statements."""
 
 _WITH_BOOKKEEPING = (*KINDS, "users")

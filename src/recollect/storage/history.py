@@ -117,7 +117,7 @@ class History(StoreCore):
         return bool(await self._write(work, tenant))
 
     async def clear_history(self, *, scope: Scope) -> int:
-        """Remove all threads of a user, in all apps, with their messages and their working memory.
+        """Remove all threads of a user, in all apps, with their messages, working memory and events.
 
         Returns what was counted as history. The working memory of the user, and not of a thread, stays.
         """
@@ -253,11 +253,11 @@ def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]
 
 
 def _clear(keys: Params) -> Transaction[int]:
-    names = ("count_talk", "count_messages", "count_threads", "count_thread_working_memory")
+    names = ("count_talk", "count_messages", "count_threads", "count_thread_working_memory", "count_events")
     _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
     if not any(rows[0][0] for rows in present):
         raise Unchanged(0)
-    kinds = ("vectors", "messages", "threads", "thread_working_memory")
+    kinds = ("vectors", "messages", "threads", "thread_working_memory", "events")
     yield Step([Statement(f"delete_{kind}", keys) for kind in kinds])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])

@@ -32,6 +32,10 @@ FORMAT = 1
 """The version of the export format; a reader refuses any other."""
 
 
+EVENT_FIELDS = ("app_id", "project_id", "thread_id", "name", "run_id", "payload", "created_at")
+"""What an event of an export says."""
+
+
 @dataclass(slots=True)
 class ParcelMessage:
     """A message of an export, and where it stood."""
@@ -67,6 +71,7 @@ class Parcel:
     working_memory: dict[_Key, list[dict[str, object]]] = field(
         default_factory=dict[_Key, list[dict[str, object]]]
     )
+    events: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
 
 def thread_line(row: Row) -> str:
@@ -129,6 +134,22 @@ def working_memory_line(row: Row) -> str:
         value=decode_json(value),
         run_id=run_id,
         updated_at=_time(updated),
+    )
+
+
+def event_line(row: Row) -> str:
+    """Write an event from its app, its project and the columns of the fragment `event_columns`."""
+    app_id, project_id, _number, thread_id, name, run_id, payload, context_visible, created = row
+    return _line(
+        kind="event",
+        app_id=app_id,
+        project_id=project_id,
+        thread_id=thread_id,
+        name=name,
+        run_id=run_id,
+        payload=decode_json(payload),
+        context_visible=bool(context_visible),
+        created_at=_time(created),
     )
 
 
@@ -237,12 +258,30 @@ def _read_working_memory(record: _Record, parcel: Parcel) -> None:
     versions.append(entry | dict(zip(names, key, strict=True)))
 
 
+def _read_event(record: _Record, parcel: Parcel) -> None:
+    if record["context_visible"] is not False:
+        raise InvalidArgumentError("context_visible", "must be false: events are never a part of the talk")
+    app_id, project_id, thread_id = _key(record, "thread_id")
+    parcel.events.append(
+        {
+            "app_id": app_id,
+            "project_id": project_id,
+            "thread_id": thread_id,
+            "name": check_id(record["name"], "name"),
+            "run_id": None if record["run_id"] is None else check_id(record["run_id"], "run_id"),
+            "payload": json_text(check_json_object(record["payload"], "payload"), "payload"),
+            "created_at": _micros(record, "created_at"),
+        }
+    )
+
+
 _READERS: dict[str, Callable[[_Record, Parcel], None]] = {
     "thread": _read_thread,
     "message": _read_message,
     "memory": _read_memory,
     "state": _read_state,
     "working_memory": _read_working_memory,
+    "event": _read_event,
 }
 
 

@@ -55,6 +55,19 @@ class StateEntry:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Something that was done for a run, written down for people; no model is ever shown it."""
+
+    number: int
+    thread_id: str
+    name: str
+    payload: Mapping[str, object]
+    run_id: str | None
+    created_at: datetime
+    context_visible: bool = False
+
+
 class SearchRow(NamedTuple):
     """What search knows of a message: where it stands, who said it when, and its terms.
 

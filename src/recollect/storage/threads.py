@@ -64,7 +64,7 @@ class Threads(StoreCore):
         return await self._write(partial(_update, thread_keys(scope), changes), scope)
 
     async def delete_thread(self, *, scope: Scope) -> bool:
-        """Remove the scope's thread with its messages and its working memory; say if it was there."""
+        """Remove the scope's thread with its messages, working memory and events; say if it was there."""
         return await self._write(partial(_delete, thread_keys(scope)), scope, heavy=True)
 
 
@@ -111,15 +111,16 @@ def _update(keys: Params, changes: Params) -> Transaction[Thread]:
 
 
 def _delete(keys: Params) -> Transaction[bool]:
-    # Working memory may be kept in a thread that holds no message yet, and so is not there.
-    _, threads, fields = yield Step(
+    # Working memory and events may be kept of a thread that holds no message yet, and so is not there.
+    _, threads, fields, events = yield Step(
         (
             Statement("lock_user", keys),
             Statement("get_thread", keys),
             Statement("clear_working_memory", keys),
+            Statement("delete_thread_events", keys),
         )
     )
-    if not threads and not fields:
+    if not (threads or fields or events):
         raise Unchanged(value=False)
     parts = ("delete_thread_vectors", "delete_thread_messages", "delete_thread")
     yield Step([Statement(name, keys) for name in parts])

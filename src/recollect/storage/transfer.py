@@ -6,7 +6,8 @@ a file that was cut short is noticed before anything is written.
 """
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import cast
 
@@ -16,9 +17,11 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.erase import KINDS
 from recollect.storage.parcel import (
+    EVENT_FIELDS,
     FORMAT,
     Parcel,
     ParcelThread,
+    event_line,
     memory_line,
     message_line,
     read_parcel,
@@ -53,7 +56,8 @@ class Transfer(StoreCore):
 
         The user may have another id or tenant than the export names. A user of whom something is
         kept already is an error unless `merge` is set: then messages that are new are appended to their
-        threads, and of two memory values, states or working memories the newer one stays.
+        threads, events that are new are added, and of two memory values, states or working memories the newer
+        one stays.
         """
         parcel = read_parcel(await _collected(lines))
         work = partial(_import, parcel, scope, merge=merge, time=to_micros(self._clock()))
@@ -62,15 +66,16 @@ class Transfer(StoreCore):
 
 def _export(scope: Scope) -> Transaction[list[str]]:
     keys = user_keys(scope)
-    names = ("all_threads", "all_messages", "list_memory", "get_state", "all_working_memory")
+    names = ("all_threads", "all_messages", "list_memory", "get_state", "all_working_memory", "all_events")
     found = yield Step([Statement(name, keys) for name in names], last=True)
-    threads, messages, memory, state, working_memory = found
+    threads, messages, memory, state, working_memory, events = found
     lines = [
         *(thread_line(row) for row in threads),
         *(message_line(row) for row in messages),
         *(memory_line(row) for row in memory),
         *(state_line(row) for row in state),
         *(working_memory_line(row) for row in working_memory),
+        *(event_line(row) for row in events),
     ]
     head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
     return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
@@ -88,32 +93,35 @@ async def _collected(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
 
 def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transaction[dict[str, int]]:
     keys = user_keys(scope)
+    count = len(parcel.messages) + len(parcel.memory) + len(parcel.events) + 1
     _, drawn, *counted = yield Step(
         [
             Statement("lock_user", keys),
-            Statement("draw_numbers", {"count": len(parcel.messages) + len(parcel.memory) + 1}),
+            Statement("draw_numbers", {"count": count}),
             *(Statement(f"count_{kind}", keys) for kind in KINDS),
         ]
     )
     if not merge and any(rows[0][0] for rows in counted):
         raise ConflictError("something is kept about this user already; erase it first, or merge")
-    numbers = numbers_drawn(drawn, len(parcel.messages) + len(parcel.memory) + 1)
-    for index, message in enumerate(parcel.messages.values()):
-        message.number = numbers[index]
+    numbers = iter(numbers_drawn(drawn, count))
+    for message in parcel.messages.values():
+        message.number = next(numbers)
     threads = written = 0
     for thread in parcel.threads.values():
         is_new, fresh = yield from _import_thread(keys, thread, time)
         threads += is_new
         written += fresh
-    memory = yield from _import_memory(keys, [*parcel.memory.values()], numbers[len(parcel.messages) :])
+    memory = yield from _import_memory(keys, [*parcel.memory.values()], numbers)
     state = yield from _import_state(keys, parcel.state)
     working_memory = yield from _import_working_memory(keys, [*parcel.working_memory.values()])
+    events = yield from _import_events(keys, parcel.events, numbers)
     return {
         "threads": threads,
         "messages": written,
         "user_memory": memory,
         "user_state": state,
         "working_memory": working_memory,
+        "events": events,
     }
 
 
@@ -140,12 +148,14 @@ def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction
     return not present, len(fresh)
 
 
-def _import_memory(user: Params, entries: list[dict[str, object]], numbers: list[int]) -> Transaction[int]:
+def _import_memory(
+    user: Params, entries: list[dict[str, object]], numbers: Iterator[int]
+) -> Transaction[int]:
     rows = yield from query("list_memory", user)
     stored = {key: updated_at for key, _, _, updated_at in rows}
     newer = [
-        {**user, **entry, "number": number}
-        for entry, number in zip(entries, numbers, strict=False)
+        {**user, **entry, "number": next(numbers)}
+        for entry in entries
         if entry["key"] not in stored or cast("int", entry["updated_at"]) > stored[entry["key"]]
     ]
     yield Step([Statement("set_memory", entry) for entry in newer])
@@ -173,3 +183,24 @@ def _import_working_memory(user: Params, memories: list[list[dict[str, object]]]
         yield Step((Statement("add_working_memory", [*new]), Statement("trim_working_memory", oldest)))
         written += len(new)
     return written
+
+
+def _import_events(user: Params, events: list[dict[str, object]], numbers: Iterator[int]) -> Transaction[int]:
+    """Write the events that are not there yet, in their order.
+
+    Nothing names an event but all that it says, so as many alike are written as there are more of them.
+    """
+    rows = yield from query("all_events", user)
+    stored = Counter(
+        (*row[:2], *row[3:7], row[8]) for row in rows
+    )  # without the number and what never varies
+    new: list[Params] = []
+    for event in events:
+        said = tuple(event[name] for name in EVENT_FIELDS)
+        if stored[said]:
+            stored[said] -= 1
+        else:
+            new.append({**user, **event, "number": next(numbers)})
+    if new:
+        yield Step((Statement("add_event", new),))
+    return len(new)

@@ -4,6 +4,7 @@ from recollect.testing.contract.bad_input import BadInputContract
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.epochs import EpochsContract
 from recollect.testing.contract.erase import EraseContract
+from recollect.testing.contract.events import EventsContract
 from recollect.testing.contract.history import HistoryContract
 from recollect.testing.contract.hostile_lines import HostileLinesContract
 from recollect.testing.contract.search_rows import SearchRowsContract
@@ -21,6 +22,7 @@ __all__ = [
     "BadInputContract",
     "EpochsContract",
     "EraseContract",
+    "EventsContract",
     "HistoryContract",
     "HostileLinesContract",
     "MergeContract",

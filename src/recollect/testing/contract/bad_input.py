@@ -107,6 +107,8 @@ VALID: dict[str, dict[str, Any]] = {
     "working_memory_history": {"limit": 1},
     "restore_working_memory": {"version": 1},
     "clear_working_memory": {},
+    "add_event": {"name": "new", "payload": {"a": 1}, "run_id": "run"},
+    "list_events": {"limit": 1, "offset": 0, "name": "recalled", "run_id": "run 1"},
     "epoch": {},
     "pin_epoch": {},
     "export": {},
@@ -160,6 +162,8 @@ WRONG: dict[str, dict[str, Values]] = {
     },
     "working_memory_history": {"limit": NUMBERS},
     "restore_working_memory": {"version": (0, *NO_NUMBER)},
+    "add_event": {"name": NO_ID, "payload": (None, *NOT_OBJECTS, *NOT_JSON), "run_id": IDS},
+    "list_events": {"limit": NUMBERS, "offset": NO_NUMBER, "name": IDS, "run_id": IDS},
 }
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
@@ -175,6 +179,7 @@ OF_ONE_THREAD = (
     "get_thread",
     "update_thread",
     "delete_thread",
+    "add_event",
 )
 
 

@@ -50,6 +50,7 @@ class EpochsContract:
         await store.append_turn(said("b"), scope=ANN)
         await store.append_turn(said("c"), scope=ANN.with_thread("u"))
         await store.set_memory("k", {}, scope=ANN)
+        await store.add_event("recalled", {}, scope=ANN)
         assert await store.epoch(scope=ANN) == before
 
     async def test_epoch_is_never_taken_again(self, store: Store) -> None:

@@ -22,6 +22,7 @@ NOTHING = {
     "user_memory": 0,
     "user_state": 0,
     "working_memory": 0,
+    "events": 0,
 }
 
 
@@ -40,8 +41,9 @@ class EraseContract:
             "user_memory": 2,
             "user_state": 1,
             "working_memory": 3,
+            "events": 2,
         }
-        assert report.total == 14
+        assert report.total == 16
 
     async def test_nothing_is_left_in_any_app_or_project(self, store: Store) -> None:
         """After erasing, every way of reading finds nothing."""

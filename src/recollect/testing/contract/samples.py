@@ -81,7 +81,7 @@ async def append_turns(store: Store, turns: Iterable[Sequence[Message]], scope: 
 
 
 async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:
-    """Keep something of every kind about a user: two threads, a tool call, memory, a state, fields."""
+    """Keep something of every kind about a user: threads, a tool call, memory, a state, fields, events."""
     await store.append_turn(said("hello", "hi"), scope=scope, run_id="run 1")
     turn = [call("call", "c"), result("result", "c"), Message("assistant", "done", id="done")]
     await store.append_turn(turn, scope=scope)
@@ -94,6 +94,8 @@ async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:
     await store.update_working_memory({"name": "Ann"}, scope=scope.with_thread(None))
     await store.update_working_memory({"name": None, "city": "Rome"}, scope=scope.with_thread(None))
     await store.update_working_memory({"topic": "tea"}, run_id="run 1", scope=second)
+    await store.add_event("recalled", {"count": 2}, run_id="run 1", scope=scope)
+    await store.add_event("started", {}, scope=scope.with_thread("not there yet"))
 
 
 def _speaker(index: int) -> Role:

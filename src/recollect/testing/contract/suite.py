@@ -3,6 +3,7 @@
 from recollect.testing.contract.bad_input import BadInputContract
 from recollect.testing.contract.epochs import EpochsContract
 from recollect.testing.contract.erase import EraseContract
+from recollect.testing.contract.events import EventsContract
 from recollect.testing.contract.history import HistoryContract
 from recollect.testing.contract.hostile_lines import HostileLinesContract
 from recollect.testing.contract.search_rows import SearchRowsContract
@@ -28,6 +29,7 @@ class StoreContract(
     UserStateContract,
     WorkingMemoryContract,
     WorkingMemoryVersionsContract,
+    EventsContract,
     EpochsContract,
     EraseContract,
     TransferContract,

@@ -10,6 +10,7 @@ from recollect.errors import ConflictError
 from recollect.messages import Message, TextPart, ToolCall
 from recollect.scope import Scope
 from recollect.storage.base import Store
+from recollect.storage.records import AuditEvent
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import (
     ANN,
@@ -28,7 +29,7 @@ from recollect.testing.contract.samples import (
 )
 from recollect.testing.contract.turns import UNICODE
 
-NOTHING = {"threads": 0, "messages": 0, "user_memory": 0, "user_state": 0, "working_memory": 0}
+NOTHING = {"threads": 0, "messages": 0, "user_memory": 0, "user_state": 0, "working_memory": 0, "events": 0}
 
 
 @pytest.mark.anyio
@@ -42,7 +43,8 @@ class TransferContract:
         assert records[0] == {"kind": "export", "format": 1, "tenant_id": 1, "user_id": "ann"}
         assert records[-1] == {"kind": "end", "lines": len(records) - 2}
         kinds = [record["kind"] for record in records[1:-1]]
-        assert kinds == ["thread"] * 2 + ["message"] * 6 + ["memory"] * 2 + ["state"] + ["working_memory"] * 3
+        counts = {"thread": 2, "message": 6, "memory": 2, "state": 1, "working_memory": 3, "event": 2}
+        assert kinds == [kind for kind, count in counts.items() for _ in range(count)]
 
     async def test_lines_hold_no_line_breaks(self, store: Store) -> None:
         """Every line of an export is one line in a file, whatever it contains."""
@@ -92,6 +94,7 @@ class TransferContract:
             "user_memory": 2,
             "user_state": 1,
             "working_memory": 3,
+            "events": 2,
         }
 
     async def test_import_reads_a_stream_and_skips_blank_lines(self, store: Store) -> None:
@@ -120,7 +123,7 @@ class TransferContract:
         expected = ids_of(await store.user_history(scope=ANN))
         assert ids_of(await store.user_history(scope=BOB)) == expected
 
-    @pytest.mark.parametrize("kind", ["thread", "memory", "state", "working memory"])
+    @pytest.mark.parametrize("kind", ["thread", "memory", "state", "working memory", "event"])
     async def test_import_is_refused_when_something_is_kept(self, store: Store, kind: str) -> None:
         """A user of whom anything is kept is not imported over, and stays as it is."""
         await keep_every_kind(store, BOB)
@@ -131,6 +134,8 @@ class TransferContract:
                 await store.set_memory("k", {}, scope=ANN)
             case "working memory":
                 await store.update_working_memory({"k": 1}, scope=ELSEWHERE[0])
+            case "event":
+                await store.add_event("started", {}, scope=ELSEWHERE[0])
             case _:
                 await store.set_state("active", scope=ANN)
         before = await exported(store)
@@ -284,6 +289,7 @@ async def _state(store: Store, scope: Scope) -> list[object]:
     state += [(e.key, e.value, e.updated_at) for e in await store.list_memory(scope=scope)]
     for place in (scope.with_thread(None), *(at.with_thread("second") for at in places)):
         state += [(m.to_dict(), m.version, m.run_id) for m in await store.working_memory_history(scope=place)]
+    state += [_event_facts(event) for event in await store.list_events(scope=scope.with_thread(None))]
     state += [(row.term_hashes, row.term_counts) for row in (await store.search_rows(scope=scope)).rows]
     for place in places:
         for thread in await store.list_threads(scope=place):
@@ -291,3 +297,7 @@ async def _state(store: Store, scope: Scope) -> list[object]:
             state += [thread, messages, [(m.position, m.run_id, m.thread_id) for m in messages]]
             state += [len(await store.last_messages(1, scope=place.with_thread(thread.id)))]
     return state
+
+
+def _event_facts(event: AuditEvent) -> tuple[object, ...]:
+    return event.thread_id, event.name, event.payload, event.run_id, event.created_at

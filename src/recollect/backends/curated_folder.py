@@ -1,0 +1,189 @@
+"""The folder of curated memory: both files, the log of their changes and the queue, changed under one lock.
+
+Everything here waits for the disk and for other writers, so an event loop calls it in a thread.
+"""
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recollect.backends.curated_edits import edits_between
+from recollect.backends.curated_files import CuratedFile, FileState
+from recollect.backends.curated_journal import (
+    History,
+    Journal,
+    LoggedChange,
+    Source,
+    new_change,
+    new_id,
+)
+from recollect.backends.curated_plan import Change, Plan, Refusal, plan
+from recollect.backends.curated_queue import PendingChange, Queue
+from recollect.backends.curated_scan import find_threat
+from recollect.backends.curated_text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
+from recollect.backends.durable import make_folder, sweep
+from recollect.backends.folder_lock import locked
+from recollect.errors import RecollectError, StaleChangeError, StorageError
+
+LOCK_SECONDS = 10.0
+"""How long a writer waits for others."""
+
+_TRIES = 3  # an editor may save between reading and writing, which happens once and hardly twice
+
+
+class CuratedFolder:
+    """Where curated memory is kept."""
+
+    def __init__(
+        self, folder: Path, *, limits: Mapping[Target, int] = LIMITS, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
+        """Name the folder, the limit of each file, and how long to wait for other writers."""
+        self.path = folder
+        self.limits = dict(limits)
+        self.files = {target: CuratedFile(folder / name) for target, name in FILE_NAMES.items()}
+        self.journal = Journal(folder / "changes.jsonl")
+        self.queue = Queue(folder / "pending.json")
+        self._lock_seconds = lock_seconds
+
+    def read(self, target: Target) -> Parsed:
+        """Return what a file holds now; a reader waits for nobody."""
+        return self.files[target].read()
+
+    def history(self) -> History:
+        """Return what the log says."""
+        return self.journal.read({target: self.readable_entries(target) for target in TARGETS})
+
+    def pending(self) -> tuple[PendingChange, ...]:
+        """Return the changes that wait for a person, without those that were decided."""
+        decided = {change.source.pending_id for change in self.history().changes if change.is_applied}
+        return tuple(one for one in self.queue.read() if one.id not in decided)
+
+    @contextmanager
+    def opened(self) -> Generator["OpenFolder"]:
+        """Keep other writers out, and give what a change needs."""
+        make_folder(self.path)
+        # A file may be a link to one that is kept elsewhere, and that others link to as well.
+        places = [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
+        with locked(places, self._lock_seconds):
+            for place in places:
+                sweep(place)
+            yield OpenFolder(self, self.history())
+
+    def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:
+        """Make the changes of a run: each whole or not at all, each file written once, and never twice.
+
+        What no longer fits is left out, and reported when all the others are made.
+        """
+        problems: list[RecollectError] = []
+        made: list[LoggedChange] = []
+        with self.opened() as folder:
+            for target in TARGETS:
+                mine = [change for change in changes if change.target == target]
+                if not mine or folder.history.has_run(source, target):
+                    continue
+                try:
+                    made += folder.make(target, mine, source, problems)
+                except (StorageError, StaleChangeError) as error:
+                    problems.append(error)
+        if problems:
+            raise _reported(problems)
+        return made
+
+    def readable_entries(self, target: Target) -> tuple[str, ...] | None:
+        """Return the entries of a file, or None where it cannot be read."""
+        try:
+            return self.read(target).entries
+        except StorageError:
+            return None
+
+
+@dataclass(slots=True)
+class OpenFolder:
+    """A folder that nobody else writes to."""
+
+    folder: CuratedFolder
+    history: History
+    _read: dict[Target, FileState] = field(default_factory=dict[Target, FileState])
+
+    def entries(self, target: Target) -> tuple[str, ...]:
+        """Return what a file holds, if it may be changed."""
+        if target not in self._read:
+            self._read[target] = self.folder.files[target].read_to_change()
+        return self._read[target].parsed.entries
+
+    def make(
+        self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
+    ) -> list[LoggedChange]:
+        """Make those of the changes that fit a file, in one write, and add to the problems for the others."""
+        for _ in range(_TRIES - 1):
+            unfit: list[RecollectError] = []
+            with suppress(StaleChangeError):
+                made = self._make(target, changes, source, unfit)
+                problems += unfit
+                return made
+        return self._make(target, changes, source, problems)
+
+    def _make(
+        self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
+    ) -> list[LoggedChange]:
+        now, commit = self.entries(target), new_id()
+        logged: list[LoggedChange] = []
+        for change in changes:
+            made = planned(now, change, self.folder.limits[target])
+            if isinstance(made, Refusal):
+                name = FILE_NAMES[target]
+                problems.append(
+                    StaleChangeError(f"a change no longer fits {name} and was not made: {made.problem}")
+                )
+            elif made.entries != now:
+                edits = edits_between(now, made.entries)
+                logged.append(new_change(target, source, (now, made.entries), edits, commit))
+                now = made.entries
+        if logged:
+            self.write(target, logged, now)
+        return logged
+
+    def write(self, target: Target, logged: Sequence[LoggedChange], entries: Sequence[str]) -> None:
+        """Log changes, make them, and say that they were made.
+
+        A `StaleChangeError` says that an editor was faster; the file is read anew then.
+        """
+        journal, file = self.folder.journal, self.folder.files[target]
+        before = self.entries(target)
+        size = journal.append([*self._by_hand(target, before), *logged])
+        try:
+            file.write(entries, self._read[target])
+        except StaleChangeError:
+            del self._read[target]
+            journal.take_back(size)
+            raise
+        except StorageError:
+            if self.folder.readable_entries(target) == before:
+                journal.take_back(size)
+            raise
+        journal.finish(logged[-1].commit)
+
+    def _by_hand(self, target: Target, now: tuple[str, ...]) -> list[LoggedChange]:
+        """Describe what somebody has changed without logging it."""
+        known = self.history.known[target]
+        if known == now:
+            return []
+        # Where the log has a gap, it begins anew with all that is there.
+        then = known or ()
+        source = Source("by hand")
+        return [new_change(target, source, (then, now), edits_between(then, now), new_id())]
+
+
+def planned(entries: Sequence[str], change: Change, limit: int) -> Plan | Refusal:
+    """Return what a change makes of the entries, with all that is checked of a text."""
+    return plan(entries, change.operations, limit=limit, scan=find_threat)
+
+
+def _reported(problems: Sequence[RecollectError]) -> RecollectError:
+    """Return the one error that stands for all."""
+    if len(problems) == 1:
+        return problems[0]
+    first = next((one for one in problems if isinstance(one, StorageError)), problems[0])
+    return type(first)("; ".join(str(one) for one in problems))

@@ -1,0 +1,223 @@
+"""The log of all changes of curated memory, a line of JSON each, and what it says about the files.
+
+A change is logged first, to the disk, and made then; a last line says that it was made. Whoever is killed in
+between leaves a change that was not made: the file shows that, because each change names the state before and
+behind it. What nobody logged was changed by hand, and is logged when the next change is made.
+"""
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Literal, TypeAlias, cast, get_args
+
+from recollect.backends.curated_edits import Edit, apply_edits
+from recollect.backends.curated_text import TARGETS, Target, fingerprint
+from recollect.backends.durable import append_to_file, cut_file, read_file
+from recollect.errors import StorageError
+from recollect.messages import now
+
+_log = logging.getLogger("recollect")
+
+Kind: TypeAlias = Literal["tool", "approved", "rejected", "undo", "by hand"]
+"""Who made a change: the model, the model with a person's approval, or a person."""
+
+_KINDS: tuple[str, ...] = get_args(Kind)
+_EMPTY = fingerprint(())
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a change comes from: a run of a session, a person's decision, the change that is undone."""
+
+    kind: Kind
+    run_id: str = ""
+    session_id: str = ""
+    pending_id: str = ""
+    undoes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """One change as it was logged; `is_applied` says whether it was made."""
+
+    id: str
+    commit: str
+    at: str
+    target: Target
+    source: Source
+    before: str
+    after: str
+    edits: tuple[Edit, ...]
+    is_applied: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the log says, beside the files as they are now; `known` is None where the log has a gap."""
+
+    changes: tuple[LoggedChange, ...]
+    known: Mapping[Target, tuple[str, ...] | None]
+
+    def has_run(self, source: Source, target: Target) -> bool:
+        """Whether a run has changed a file already, or a person has turned its change down."""
+        return any(
+            change.is_applied
+            and change.target == target
+            and (change.source.run_id, change.source.session_id) == (source.run_id, source.session_id)
+            for change in self.changes
+            if change.source.run_id
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The file of the log; hold the lock of its folder to write it."""
+
+    path: Path
+
+    def read(self, current: Mapping[Target, Sequence[str] | None]) -> History:
+        """Return all changes, and the entries that each file has as far as the log knows."""
+        found = read_file(self.path)
+        changes: list[LoggedChange] = []
+        finished: set[str] = set()
+        for number, line in enumerate((found.data if found else b"").splitlines(), 1):
+            try:
+                value = cast("dict[str, object]", json.loads(line))
+                if isinstance(done := value.get("done"), str):
+                    finished.add(done)
+                else:
+                    changes.append(_change(value))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                # A killed writer leaves half a line; what is whole still counts.
+                _log.warning("line %d of %s cannot be read and is passed over", number, self.path)
+        return _judged(changes, finished, current)
+
+    def append(self, changes: Sequence[LoggedChange]) -> int:
+        """Log changes that are about to be made; return what takes them back."""
+        lines = [json.dumps(_as_json(change), ensure_ascii=False) for change in changes]
+        return append_to_file(self.path, "".join(f"{line}\n" for line in lines).encode())
+
+    def finish(self, commit: str) -> None:
+        """Say that changes were made; where that fails or is lost in a crash, the file itself still tells."""
+        with suppress(StorageError):
+            append_to_file(self.path, (json.dumps({"done": commit}) + "\n").encode(), sync=False)
+
+    def take_back(self, size: int) -> None:
+        """Forget changes that could not be made."""
+        cut_file(self.path, size)
+
+
+def new_id() -> str:
+    """Make an id that a person can type."""
+    return secrets.token_hex(4)
+
+
+def new_change(
+    target: Target,
+    source: Source,
+    states: tuple[Sequence[str], Sequence[str]],
+    edits: Sequence[Edit],
+    commit: str,
+) -> LoggedChange:
+    """Describe a change from one state to another."""
+    before, after = map(fingerprint, states)
+    return LoggedChange(new_id(), commit, now().isoformat(), target, source, before, after, tuple(edits))
+
+
+def change_as_json(change: LoggedChange) -> dict[str, object]:
+    """Return a change for people and programs."""
+    return _as_json(change) | {"applied": change.is_applied and change.source.kind != "rejected"}
+
+
+def _judged(
+    changes: Sequence[LoggedChange], finished: set[str], current: Mapping[Target, Sequence[str] | None]
+) -> History:
+    made: dict[str, bool] = {}
+    known: dict[Target, tuple[str, ...] | None] = {}
+    for target in TARGETS:
+        mine = [change for change in changes if change.target == target and change.source.kind != "rejected"]
+        commits = [list(group) for _, group in groupby(mine, key=lambda change: change.commit)]
+        present = current.get(target)
+        # The state behind a commit is what the next began with, and behind the last what the file has now.
+        ends = [*(group[0].before for group in commits[1:]), "" if present is None else fingerprint(present)]
+        state: tuple[str, ...] | None = ()
+        for group, end in zip(commits, ends, strict=False):
+            is_made = _is_made(group, finished, end)
+            made[group[0].commit] = is_made
+            if is_made:
+                state = _followed(state, group)
+        known[target] = state
+    return History(
+        tuple(replace(change, is_applied=made.get(change.commit, True)) for change in changes), known
+    )
+
+
+def _is_made(group: Sequence[LoggedChange], finished: set[str], state_behind: str) -> bool:
+    first, last = group[0], group[-1]
+    return first.source.kind == "by hand" or first.commit in finished or last.after == state_behind
+
+
+def _followed(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> tuple[str, ...] | None:
+    """Return the entries behind changes; a log with a gap knows them again once it begins anew."""
+    if group[0].before == _EMPTY:
+        state = ()
+    for change in group:
+        state = None if state is None else apply_edits(state, change.edits)
+    return state if state is not None and fingerprint(state) == group[-1].after else None
+
+
+def _as_json(change: LoggedChange) -> dict[str, object]:
+    source = change.source
+    return {
+        "id": change.id,
+        "commit": change.commit,
+        "at": change.at,
+        "kind": source.kind,
+        "target": change.target,
+        "run_id": source.run_id,
+        "session_id": source.session_id,
+        "pending_id": source.pending_id,
+        "undoes": source.undoes,
+        "before": change.before,
+        "after": change.after,
+        "edits": [{"place": one.place, "before": one.before, "after": one.after} for one in change.edits],
+    }
+
+
+def _change(value: Mapping[str, object]) -> LoggedChange:
+    texts = {name: _text(value[name]) for name in ("id", "commit", "at", "kind", "target", "before", "after")}
+    if texts["kind"] not in _KINDS or texts["target"] not in TARGETS:
+        raise ValueError
+    source = Source(
+        cast("Kind", texts["kind"]),
+        *(_text(value[name]) for name in ("run_id", "session_id", "pending_id", "undoes")),
+    )
+    edits = tuple(_edit(one) for one in cast("list[dict[str, object]]", value["edits"]))
+    return LoggedChange(
+        texts["id"],
+        texts["commit"],
+        texts["at"],
+        texts["target"],
+        source,
+        texts["before"],
+        texts["after"],
+        edits,
+    )
+
+
+def _edit(value: Mapping[str, object]) -> Edit:
+    place, before, after = value["place"], value["before"], value["after"]
+    if not isinstance(place, int):
+        raise TypeError
+    return Edit(place, None if before is None else _text(before), None if after is None else _text(after))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value

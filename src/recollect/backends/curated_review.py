@@ -1,0 +1,142 @@
+"""What a person does with changes of curated memory: accepts, rejects or undoes them."""
+
+from collections.abc import Sequence
+
+from recollect.backends.curated_edits import edits_between, revert_edits
+from recollect.backends.curated_folder import CuratedFolder, OpenFolder, planned
+from recollect.backends.curated_journal import LoggedChange, Source, new_change, new_id
+from recollect.backends.curated_plan import Change, Refusal
+from recollect.backends.curated_queue import PendingChange
+from recollect.backends.curated_text import FILE_NAMES
+from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
+from recollect.messages import now
+
+MOST_WAITING = 200
+"""How many changes may wait for a person; more are refused."""
+
+
+def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) -> None:
+    """Let the changes of a run wait, each once; if they cannot, nothing is changed at all."""
+    problems: list[str] = []
+    with folder.opened() as opened:
+        waiting = list(folder.pending())
+        known = {(one.run_id, one.session_id, one.change.target) for one in waiting}
+        fresh = [
+            change
+            for change in changes
+            if (source.run_id, source.session_id, change.target) not in known
+            and not opened.history.has_run(source, change.target)
+        ]
+        fresh = [
+            change
+            for change in _effective(opened, fresh, problems)
+            if change not in [one.change for one in waiting]
+        ]
+        if len(waiting) + len(fresh) > MOST_WAITING:
+            raise StorageFullError(
+                f"{len(waiting)} changes of curated memory wait already; decide on them with "
+                "`recollect memory approve` and `recollect memory reject` first"
+            )
+        at = now().isoformat()
+        for change in fresh:
+            limit = folder.limits[change.target]
+            waiting.append(PendingChange(new_id(), at, source.run_id, source.session_id, limit, change))
+        if fresh:
+            folder.queue.write(waiting)
+    if problems:
+        raise StaleChangeError("; ".join(problems))
+
+
+def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str]) -> list[Change]:
+    """Return the changes that change something, one after the other; tell of those that no longer fit."""
+    entries = {change.target: opened.entries(change.target) for change in changes}
+    found: list[Change] = []
+    for change in changes:
+        target = change.target
+        made = planned(entries[target], change, opened.folder.limits[target])
+        if isinstance(made, Refusal):
+            name = FILE_NAMES[target]
+            problems.append(f"a change no longer fits {name} and does not wait for approval: {made.problem}")
+        elif made.entries != entries[target]:
+            entries[target] = made.entries
+            found.append(change)
+    return found
+
+
+def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
+    """Make a waiting change; None says that the file was already like that."""
+    with folder.opened() as opened:
+        one, rest = _taken(folder, pending_id)
+        target = one.change.target
+        entries = opened.entries(target)
+        made = planned(entries, one.change, one.limit)
+        if isinstance(made, Refusal):
+            raise StaleChangeError(
+                f"{FILE_NAMES[target]}: {made.problem}. The change still waits; reject it, or change the file"
+            )
+        logged = None
+        if made.entries != entries:
+            source = Source("approved", one.run_id, one.session_id, one.id)
+            edits = edits_between(entries, made.entries)
+            logged = new_change(target, source, (entries, made.entries), edits, new_id())
+            opened.write(target, [logged], made.entries)
+        folder.queue.write(rest)
+        return logged
+
+
+def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
+    """Drop a waiting change; the log keeps that it was rejected, and nothing of its text."""
+    with folder.opened():
+        one, rest = _taken(folder, pending_id)
+        source = Source("rejected", one.run_id, one.session_id, one.id)
+        folder.journal.append([new_change(one.change.target, source, ((), ()), (), new_id())])
+        folder.queue.write(rest)
+        return one
+
+
+def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
+    """Take a change back: the one named, or the last that a model made and nobody has undone yet."""
+    with folder.opened() as opened:
+        change = _to_undo(opened.history.changes, change_id)
+        entries = opened.entries(change.target)
+        reverted = revert_edits(entries, change.edits)
+        if reverted is None or reverted == entries:
+            raise StaleChangeError(
+                f"change {change.id} of {FILE_NAMES[change.target]} cannot be undone: what it wrote was "
+                "changed or removed since. Undo the later change first, or edit the file by hand"
+            )
+        edits = edits_between(entries, reverted)
+        source = Source("undo", undoes=change.id)
+        logged = new_change(change.target, source, (entries, reverted), edits, new_id())
+        opened.write(change.target, [logged], reverted)
+        return logged
+
+
+def _taken(folder: CuratedFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
+    waiting = folder.pending()
+    for one in waiting:
+        if one.id == pending_id:
+            return one, [other for other in waiting if other is not one]
+    raise MemoryNotFoundError(
+        f"no change {pending_id!r:.60} waits; `recollect memory approve` lists those that do"
+    )
+
+
+def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedChange:
+    undone = {change.source.undoes for change in changes if change.is_applied}
+    can_be = [
+        change
+        for change in changes
+        if change.is_applied and change.id not in undone and change.source.kind != "rejected"
+    ]
+    if change_id is None:
+        for change in reversed(can_be):
+            if change.source.kind in {"tool", "approved"}:
+                return change
+        raise MemoryNotFoundError("there is no change to undo; `recollect memory log` lists all")
+    for change in can_be:
+        if change.id == change_id:
+            return change
+    raise MemoryNotFoundError(
+        f"no change {change_id!r:.60} can be undone; `recollect memory log` lists all, and which were"
+    )

@@ -1,0 +1,143 @@
+"""The tool by which a model changes curated memory: checked when called, made when the turn is kept."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias, cast
+
+from recollect.backends.curated_folder import CuratedFolder, planned
+from recollect.backends.curated_plan import (
+    Change,
+    Operation,
+    Plan,
+    Refusal,
+    preview,
+    read_change,
+)
+from recollect.backends.curated_snapshot import shown
+from recollect.backends.curated_text import Target, usage
+from recollect.errors import RecollectError
+from recollect.processors.base import RunContext
+from recollect.processors.tool_run import tool_context
+from recollect.recall.offload import Offload
+
+NAME = "memory"
+"""What the tool is called."""
+
+OWNER = "curated-memory"
+"""Under which name a run keeps what the tool has done in it."""
+
+MOST_FAILURES = 3
+"""After so many refusals in a row the model is told to stop."""
+
+_STAGED, _FAILURES, _TURN = "staged", "failures", "turn"
+
+MemoryTool: TypeAlias = Callable[..., Awaitable[dict[str, object]]]
+"""The tool as a model's loop calls it."""
+
+
+def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool) -> MemoryTool:
+    """Return the tool for a folder."""
+
+    async def memory(
+        target: Literal["memory", "user"] | None = "memory",
+        action: Literal["add", "replace", "remove"] | None = None,
+        content: str | None = None,
+        old_text: str | None = None,
+        operations: list[Operation] | None = None,
+    ) -> dict[str, object]:
+        """Change your long-term memory, which you are shown at the start of every conversation.
+
+        Save what will matter later without being asked: preferences, corrections, facts about the user
+        (target "user"), about their projects and tools, and what you learned (target "memory"). Write short,
+        plain facts, not instructions. Do not save what is only true today, or secrets.
+
+        Args:
+            target: "user" for who the user is, "memory" for your own notes.
+            action: "add" writes content as a new entry, "replace" puts content in the place of the entry that
+                contains old_text, "remove" deletes the entry that contains old_text.
+            content: The text of the entry.
+            old_text: A part of the entry that is meant, which no other entry has.
+            operations: Several changes of one target instead of action: all are made, or none. Use it to make
+                room and add in one call.
+        """
+        given = {
+            "target": target,
+            "action": action,
+            "content": content,
+            "old_text": old_text,
+            "operations": operations,
+        }
+        ctx = tool_context(OWNER)
+        # Calls of one step run at the same time; each is to see what those before it have staged.
+        async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
+            answer = await threads.run(lambda: _answered(folder, given, _staged(ctx), approval=approval))
+            return _settled(ctx, answer, approval=approval)
+
+    return memory
+
+
+class _Checked:
+    """What became of a call: the change, if it can be made, and the file as it would be then."""
+
+    def __init__(self, outcome: Change | Refusal, target: Target | None, facts: Mapping[str, object]) -> None:
+        self.outcome = outcome
+        self.target = target
+        self.facts = dict(facts)
+
+
+def _answered(
+    folder: CuratedFolder, given: Mapping[str, object], staged: list[Change], *, approval: bool
+) -> _Checked:
+    """Plan a call on the files and on what this run has staged, and write nothing."""
+    change = read_change(given)
+    target = change.target
+    if target is None:
+        return _Checked(change, None, {})
+    try:
+        if approval:
+            folder.queue.read()  # one that nobody can read lets nothing pass
+        entries = _with_staged(folder, target, staged)
+    except RecollectError as error:
+        return _Checked(Refusal(str(error)), target, {})
+    limit = folder.limits[target]
+    outcome = planned(entries, change, limit) if isinstance(change, Change) else change
+    if isinstance(outcome, Plan):
+        facts = {
+            "usage": usage(outcome.entries, limit),
+            "entry_count": len(outcome.entries),
+            "message": ", ".join(outcome.done),
+        }
+        return _Checked(cast("Change", change), target, facts)
+    facts = {"usage": usage(entries, limit), "current_entries": shown(entries, limit)}
+    if outcome.matches:
+        facts["matches"] = [preview(entry) for entry in shown(outcome.matches, limit)]
+    return _Checked(outcome, target, facts)
+
+
+def _with_staged(folder: CuratedFolder, target: Target, staged: list[Change]) -> tuple[str, ...]:
+    entries = folder.files[target].read_to_change().parsed.entries
+    for earlier in staged:
+        if earlier.target == target:
+            made = planned(entries, earlier, folder.limits[target])
+            entries = made.entries if isinstance(made, Plan) else entries
+    return entries
+
+
+def _settled(ctx: RunContext, checked: _Checked, *, approval: bool) -> dict[str, object]:
+    """Note what became of a call, and say it to the model."""
+    named = {} if checked.target is None else {"target": checked.target}
+    if isinstance(checked.outcome, Change):
+        _staged(ctx).append(checked.outcome)
+        ctx.state[_FAILURES] = 0
+        when = "it waits for a person's approval" if approval else "it is kept with this turn"
+        message = f"{checked.facts.pop('message')}; {when}"
+        return {"success": True, "done": True, **named, **checked.facts, "message": message}
+    failures = ctx.state[_FAILURES] = cast("int", ctx.state.get(_FAILURES, 0)) + 1
+    is_over = failures >= MOST_FAILURES
+    advice = f" This has failed {failures} times: stop, and answer the user without it." if is_over else ""
+    error = f"{checked.outcome.problem}.{advice}"
+    return {"success": False, "done": is_over, **named, "error": error, **checked.facts}
+
+
+def _staged(ctx: RunContext) -> list[Change]:
+    return cast("list[Change]", ctx.state.setdefault(_STAGED, []))

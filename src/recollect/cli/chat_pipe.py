@@ -1,0 +1,99 @@
+"""A chat through a pipe: every line is a prompt, every answer is printed whole or as JSON."""
+
+import asyncio
+import io
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from recollect.cli.output import printable, say, write_lines
+from recollect.cli.problems import exit_code, one_line
+from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.runtime.loader import Engine
+from recollect.runtime.result import AgentRunResult
+
+
+class PipedChat:
+    """Answers the lines of the standard input, in order, in one session."""
+
+    def __init__(self, engine: Engine, session: str | None, skills: Sequence[str], *, as_json: bool) -> None:
+        """Talk in a session, a new one where none is named."""
+        self._engine = engine
+        self._session = session or engine.loop.sessions.new_id()
+        self._skills = skills
+        self._as_json = as_json
+
+    def run(self) -> int:
+        """Answer everything and return the exit code: that of the first prompt that failed."""
+        return asyncio.run(self._run())
+
+    async def _run(self) -> int:
+        code = 0
+        async with self._engine:
+            for line in _lines():
+                code = await self._answer(line) or code
+        return code
+
+    async def _answer(self, prompt: str) -> int:
+        try:
+            result = await self._engine.loop.run(prompt, self._session, self._skills)
+        except RecollectError as error:
+            self._failed(error)
+            return exit_code(error)
+        self._show(result)
+        return 0
+
+    def _show(self, result: AgentRunResult) -> None:
+        if self._as_json:
+            write_lines(json.dumps(as_json(result), ensure_ascii=False))
+        elif result.tripwire is not None:
+            say(f"Blocked by {result.tripwire.processor_id}: {result.tripwire.reason}")
+        else:
+            write_lines(printable(result.text))
+            if not result.saved:
+                say("This turn could not be saved; /why in a terminal, or --json, shows the reason.")
+
+    def _failed(self, error: RecollectError) -> None:
+        if self._as_json:
+            problem = {"code": error.code, "message": one_line(error)}
+            write_lines(json.dumps({"session_id": self._session, "error": problem}, ensure_ascii=False))
+        else:
+            say(f"Error: {one_line(error)}")
+
+
+def as_json(result: AgentRunResult) -> dict[str, object]:
+    """Return a result for programs to read; the trace holds no message text."""
+    trip = result.tripwire
+    return {
+        "session_id": result.session_id,
+        "run_id": result.run_id,
+        "text": result.text,
+        "finish_reason": result.finish_reason,
+        "saved": result.saved,
+        "tripwire": None if trip is None else {"processor": trip.processor_id, "reason": trip.reason},
+        "trace": [
+            {
+                "processor": entry.processor_id,
+                "phase": entry.phase,
+                "milliseconds": round(entry.milliseconds, 3),
+                "changes": entry.changes,
+                "notes": entry.notes,
+                "error": entry.error,
+            }
+            for entry in result.trace
+        ],
+    }
+
+
+def _lines() -> Iterator[str]:
+    """Return the prompts: every line that says something."""
+    stream = typer.get_binary_stream("stdin") if sys.stdin else io.BytesIO()
+    for raw in stream:
+        try:
+            line = raw.decode("utf-8-sig").strip()
+        except UnicodeDecodeError:
+            raise InvalidArgumentError("stdin", "is not text in UTF-8") from None
+        if line:
+            yield line

@@ -1,0 +1,37 @@
+"""`recollect init`: a first configuration, to be changed by hand."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.output import say
+from recollect.errors import ConflictError
+from recollect.runtime.config_file import FILE, FOLDER
+
+Folder = Annotated[Path, typer.Argument(help="Where the agent is to live; it is made if it is missing.")]
+IfMissing = Annotated[bool, typer.Option("--if-missing", help="Leave a configuration that is there alone.")]
+
+FIRST: dict[str, object] = {
+    "model": "offline",
+    "instructions": "You are a helpful assistant.",
+    "memory": {"mode": "curated"},
+}
+"""What a new configuration says."""
+
+
+def init(folder: Folder = Path(), if_missing: IfMissing = False) -> None:
+    """Write a first .recollect/config.json: curated memory, and a model that needs no key."""
+    file = folder / FOLDER / FILE
+    if file.exists():
+        if if_missing:
+            return
+        raise ConflictError(f"{file} is there already; change it by hand, or remove it first")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(FIRST, indent=2) + "\n", "utf-8")
+    say(
+        f"Wrote {file}. Now: recollect chat --config {folder}"
+        if folder != Path()
+        else f"Wrote {file}. Now: recollect chat"
+    )

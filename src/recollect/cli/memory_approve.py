@@ -1,0 +1,56 @@
+"""`recollect memory approve`: accepts changes that wait, or lists them."""
+
+from typing import Annotated
+
+import typer
+
+from recollect.backends.curated_journal import LoggedChange, change_as_json
+from recollect.backends.curated_queue import PendingChange, pending_as_json
+from recollect.backends.curated_review import approve as approve_change
+from recollect.cli.memory_folder import (
+    Folder,
+    change_lines,
+    existing_folder,
+    operation_lines,
+)
+from recollect.cli.options import DEFAULT_CONFIG, Config, Json
+from recollect.cli.output import printable, write_json, write_lines
+
+PendingIds = Annotated[list[str] | None, typer.Argument(help="The ids of the changes; none lists all.")]
+
+
+def approve(
+    pending_ids: PendingIds = None, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
+) -> None:
+    """Make changes that waited for approval, in the order given; without an id, list those that wait."""
+    found = existing_folder(folder, config)
+    if not pending_ids:
+        _list(found.pending(), json=json)
+        return
+    made: list[LoggedChange | None] = []
+    try:
+        made += (approve_change(found, pending_id) for pending_id in pending_ids)
+    finally:
+        # One that no longer fits ends it; those before it are made all the same.
+        _tell(made, json=json)
+
+
+def _tell(made: list[LoggedChange | None], *, json: bool) -> None:
+    if json:
+        write_json([None if change is None else change_as_json(change) for change in made])
+        return
+    for change in made:
+        write_lines(*(["It was already like that."] if change is None else change_lines(change)))
+
+
+def _list(waiting: tuple[PendingChange, ...], *, json: bool) -> None:
+    if json:
+        write_json([pending_as_json(one) for one in waiting])
+        return
+    for one in waiting:
+        run = f"run {one.run_id} of session {one.session_id}"
+        write_lines(printable(f"{one.id}  {one.at[:19]}Z  {one.change.target}  {run}"))
+        for operation in one.change.operations:
+            write_lines(*operation_lines(operation))
+    if not waiting:
+        write_lines("Nothing waits for approval.")

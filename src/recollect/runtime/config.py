@@ -1,0 +1,196 @@
+"""The configuration of a runtime: typed, complete, and checked before anything is opened."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from recollect.backends.gateway_client import MOST_RESULTS, GatewaySettings
+from recollect.backends.secret import Secret
+from recollect.checks import check_id
+from recollect.errors import ConfigError, InvalidArgumentError
+from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, read_config
+from recollect.runtime.section import Section, camel_case, shown
+
+Mode: TypeAlias = Literal["curated", "memory_gateway"]
+"""Which long-term memory a runtime has."""
+
+Persist: TypeAlias = Literal["before", "after"]
+"""Whether the gateway is told of a turn before the answer is returned, or after."""
+
+LOCAL_USER = "local"
+"""The user whose sessions they are in curated mode."""
+
+_LONGEST_TIMEOUT = 3600.0
+_MOST_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CuratedConfig:
+    """Where the curated files lie, how long they may become, and whether a person approves changes."""
+
+    folder: Path
+    memory_limit: int = 2200
+    user_limit: int = 1375
+    approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GuardConfig:
+    """A guard by its name, its options, and where it stood in the file."""
+
+    name: str
+    options: Mapping[str, object]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """All of the file in typed form, with every default filled in."""
+
+    path: Path
+    base: Path
+    mode: Mode
+    curated: CuratedConfig
+    gateway: GatewaySettings | None
+    store: str
+    skills: Path
+    model: str = "offline"
+    instructions: str = ""
+    tools: tuple[str, ...] = ()
+    guards: tuple[GuardConfig, ...] = ()
+    agent_id: str = "recollect"
+    persist: Persist = "before"
+    last_messages: int = 40
+    max_tool_rounds: int = 10
+
+    @property
+    def user_id(self) -> str:
+        """Whose sessions they are."""
+        return LOCAL_USER if self.gateway is None else self.gateway.user_id
+
+
+def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:
+    """Read and check the configuration at a path; anything wrong is a `ConfigError` that names the key."""
+    file = read_config(path)
+    return _config(file, Section(file.data))
+
+
+def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
+    memory = top.section("memory")
+    mode = cast("Mode", memory.choice("mode", "curated", ("curated", "memory_gateway")))
+    agent_id = _agent_id(top)
+    curated = _curated(memory.section("curated"), file.base)
+    settings = memory.section("gateway")
+    # In curated mode the other section may stay in the file: it is not looked into, and no key is needed.
+    gateway = _gateway(settings, agent_id) if mode == "memory_gateway" else None
+    memory.end()
+    config = RuntimeConfig(
+        path=file.path,
+        base=file.base,
+        mode=mode,
+        curated=curated,
+        gateway=gateway,
+        store=_store(top, file.base),
+        skills=file.base / top.text("skills", f"{FOLDER}/skills"),
+        model=top.text("model", "offline"),
+        instructions=top.text("instructions", ""),
+        tools=tuple(cast("list[str]", top.items("tools", _tool))),
+        guards=tuple(cast("list[GuardConfig]", top.items("guards", _guard))),
+        agent_id=agent_id,
+        persist=cast("Persist", top.choice("persist", "before", ("before", "after"))),
+        last_messages=top.whole("lastMessages", 40, 0, 10_000),
+        max_tool_rounds=top.whole("maxToolRounds", 10, 1, 1_000),
+    )
+    top.end()
+    return config
+
+
+def _curated(section: Section, base: Path) -> CuratedConfig:
+    config = CuratedConfig(
+        folder=base / section.text("folder", f"{FOLDER}/memories"),
+        memory_limit=section.whole("memoryLimit", 2200, 1, _MOST_CHARACTERS),
+        user_limit=section.whole("userLimit", 1375, 1, _MOST_CHARACTERS),
+        approval=section.flag("approval", default=False),
+    )
+    section.end()
+    return config
+
+
+def _gateway(section: Section, agent_id: str) -> GatewaySettings:
+    scope = section.take("scope", ["current_chat", "resources"])
+    values: dict[str, Any] = {
+        "base_url": section.required("baseUrl", "it is the gateway's address, as in http://127.0.0.1:8010"),
+        "user_id": section.required("userId", "it says whose memory it is"),
+        "user_key": _user_key(section),
+        "app_id": section.text("appId", "default"),
+        "project_id": section.text("projectId", "default"),
+        "scope": tuple(cast("list[str]", scope)) if isinstance(scope, list) else scope,
+        "top_k": section.whole("topK", 8, 1, MOST_RESULTS),
+        "timeout_seconds": section.positive("timeoutSeconds", 10.0, _LONGEST_TIMEOUT),
+        "agent_id": agent_id,
+    }
+    section.end()
+    return _settings(values, section)
+
+
+def _settings(values: dict[str, Any], section: Section) -> GatewaySettings:
+    """Make the settings; what they refuse is an error of the file, raised apart from what it was about."""
+    try:
+        return GatewaySettings(**values)
+    except InvalidArgumentError as error:
+        key, problem = camel_case(error.argument), error.problem
+    values.clear()  # an address may hold a password, and a traceback the variables
+    raise ConfigError(section.key(key), problem)
+
+
+def _agent_id(section: Section) -> str:
+    try:
+        return check_id(section.text("agentId", "recollect"), "agentId")
+    except InvalidArgumentError as error:
+        raise ConfigError("agentId", error.problem) from None
+
+
+def _user_key(section: Section) -> Secret:
+    """Return the key from the file or from the environment variable that the file names; never both."""
+    given, variable = section.take("userKey"), section.text("userKeyEnv", "")
+    if given is not None and variable:
+        raise ConfigError(section.key("userKey"), "is given, and so is userKeyEnv; take one of them out")
+    if variable:
+        return _from_environment(section, variable)
+    if isinstance(given, Secret):
+        return given
+    problem = "must be text that is not empty" if given is UNUSABLE_KEY else "is missing or empty"
+    raise ConfigError(
+        section.key("userKey"), f"{problem}; write the key there, or the name of a variable to userKeyEnv"
+    )
+
+
+def _from_environment(section: Section, variable: str) -> Secret:
+    if os.environ.get(variable, "").strip():
+        return Secret(os.environ[variable])
+    raise ConfigError(
+        section.key("userKeyEnv"),
+        f"names the environment variable {variable!r:.60}, which is not set or empty",
+    )
+
+
+def _store(top: Section, base: Path) -> str:
+    """Return the store's address; a plain path is a SQLite file."""
+    given = top.text("store", f"{FOLDER}/recollect.db")
+    return given if "://" in given else f"sqlite:///{(base / given).absolute()}"
+
+
+def _tool(item: object, key: str) -> str:
+    if not isinstance(item, str) or not all(part.strip() for part in item.partition(":")):
+        raise ConfigError(key, f'must be "module:function", not {shown(item)}')
+    return item
+
+
+def _guard(item: object, key: str) -> GuardConfig:
+    if isinstance(item, str):
+        return GuardConfig(item, {}, key)
+    section = Section(item, key)
+    name = section.required("name", 'it is the guard\'s name, as in {"name": "PIIDetector"}')
+    return GuardConfig(name, section.rest(), key)

@@ -1,0 +1,141 @@
+"""Reading the configuration file: found, parsed, and its key locked away before anything can fail.
+
+The text of the file and the raw key live only in functions here that raise nothing, so that no traceback,
+not even one that prints variables, can show them.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from recollect.backends.secret import Secret
+from recollect.errors import ConfigError
+
+FOLDER = ".recollect"
+"""The folder that a configuration lies in."""
+
+FILE = "config.json"
+"""The name of the configuration file."""
+
+_LARGEST = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A configuration as it was read: where it lies, where its paths begin, and what it says."""
+
+    path: Path
+    base: Path
+    data: dict[str, object] = field(repr=False)
+
+
+class _Unreadable(NamedTuple):
+    problem: str
+
+
+class _TwiceError(ValueError):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def read_config(path: str | os.PathLike[str]) -> ConfigFile:
+    """Read the file at a path, or in the folder there; relative paths in it begin beside `.recollect`."""
+    found = _find(Path(path))
+    outcome = _read(found)
+    if isinstance(outcome, _Unreadable):
+        raise ConfigError(str(found), outcome.problem)
+    folder = found.absolute().parent
+    return ConfigFile(found, folder.parent if folder.name == FOLDER else folder, outcome)
+
+
+def _find(path: Path) -> Path:
+    if path.suffix == ".json" and not path.is_dir():
+        candidates = [path]
+    elif path.name == FOLDER:
+        candidates = [path / FILE]
+    else:
+        candidates = [path / FOLDER / FILE, path / FILE]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise ConfigError(
+        str(candidates[0]),
+        "there is no such file; `recollect init` writes a first one, docs/runtime.md has all its keys",
+    )
+
+
+def _read(path: Path) -> dict[str, object] | _Unreadable:
+    """Return what the file says, or what is wrong with it; the text goes no further."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        return _Unreadable(f"cannot be read: {error.strerror}")
+    if len(raw) > _LARGEST:
+        return _Unreadable(f"is larger than {_LARGEST:,} bytes, which no configuration is")
+    return _parsed(raw)
+
+
+def _parsed(raw: bytes) -> dict[str, object] | _Unreadable:
+    try:
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        return _Unreadable(_problem(error))
+    if not isinstance(data, dict):
+        return _Unreadable("must hold a JSON object: { … }")
+    return cast("dict[str, object]", _locked(cast("dict[str, object]", data)))
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "is not text in UTF-8"
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+    if isinstance(error, _TwiceError):
+        return f"has the key {error.key!r:.60} twice in one place"
+    return "is not JSON that can be read: too deep, or with a number too long"
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _TwiceError(key)
+        found[key] = value
+    return found
+
+
+def _locked(value: object, key: str = "") -> object:
+    """Put every text whose key looks like that of a secret into a `Secret`, also where it is misspelt."""
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value)
+        return {name: _locked(item, name) for name, item in items.items()}
+    if isinstance(value, list):
+        return [_locked(item, key) for item in cast("list[object]", value)]
+    if _names_a_key(key) and value is not None:
+        text = str(value)
+        return Secret(text) if isinstance(value, str) and _can_be_secret(text) else UNUSABLE_KEY
+    return value
+
+
+def _names_a_key(name: str) -> bool:
+    letters = "".join(character for character in name.casefold() if character.isalnum())
+    return letters.endswith("key") or "secret" in letters or "password" in letters
+
+
+def _can_be_secret(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
+
+
+class _UnusableKey:
+    """Stands where a key was that is empty, or no text."""
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        return "an empty or unusable key"
+
+
+UNUSABLE_KEY = _UnusableKey()
+"""What is read in place of a key that cannot be one."""

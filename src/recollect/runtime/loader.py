@@ -1,0 +1,155 @@
+"""The engine loader: from a configuration file to an agent loop with exactly one long-term memory.
+
+What the file says is decided here, once. Another mode needs another engine: load again.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Self
+
+from recollect.agent.agent import Agent
+from recollect.backends.audit import StoreAudit
+from recollect.backends.base import MemoryBackend
+from recollect.backends.curated import CuratedMemoryBackend
+from recollect.backends.gateway import MemoryGatewayBackend
+from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.processor import BackendProcessor
+from recollect.backends.secret import HIDDEN
+from recollect.runtime.config import RuntimeConfig, load_config
+from recollect.runtime.config_file import FOLDER
+from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
+from recollect.runtime.offline import OfflineAssistant
+from recollect.runtime.parts import load_tools, make_guards
+from recollect.runtime.session_search import SessionSearch
+from recollect.runtime.sessions import SessionMemory, Sessions
+from recollect.runtime.skills import SkillFolder
+from recollect.storage.handle import StoreHandle
+
+
+class Tools(tuple[Callable[..., object], ...]):
+    """The tools that the model has; a name is in it as well as a function."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which the model calls them."""
+        return tuple(tool.__name__ for tool in self)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of that name, is among them."""
+        return item in self.names if isinstance(item, str) else super().__contains__(item)
+
+
+class Engine:
+    """A loaded runtime: the loop, its one long-term memory, and the tools that the model has."""
+
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        loop: AgentLoop,
+        backend: MemoryBackend,
+        tools: Iterable[Callable[..., object]],
+        parts: "tuple[StoreHandle, BackendProcessor]",
+    ) -> None:
+        """Hold the parts; the loader makes them."""
+        self.config = config
+        self.loop = loop
+        self.backend = backend
+        self.tools = Tools(tools)
+        self._handle, self._processor = parts
+
+    def status(self) -> dict[str, object]:
+        """Return how the runtime is set up, as JSON and without secrets."""
+        config = self.config
+        return {
+            "config": str(config.path),
+            "mode": config.mode,
+            "user_id": config.user_id,
+            "agent_id": config.agent_id,
+            "model": config.model,
+            "store": _without_password(config.store),
+            "persist": config.persist,
+            "tools": list(self.tools.names),
+            "guards": [guard.name for guard in config.guards],
+            "skills": SkillFolder(config.skills).names(),
+            "last_messages": config.last_messages,
+            "max_tool_rounds": config.max_tool_rounds,
+            "memory": self.backend.status(),
+        }
+
+    async def settled(self) -> None:
+        """Wait until nothing is being persisted behind answers any more."""
+        await self._processor.settled()
+
+    async def close(self) -> None:
+        """Finish what goes on behind answers, and close the backend and the store."""
+        await self.settled()
+        await self.backend.close()
+        await self._handle.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the engine itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()
+
+
+class EngineLoader:
+    """Makes an engine of a configuration."""
+
+    def __init__(self, path: str | os.PathLike[str] = FOLDER) -> None:
+        """Take the configuration file, or the folder that it lies in."""
+        self._path = Path(path)
+
+    def load(self, *, model: object | None = None) -> Engine:
+        """Check the configuration and build the engine; nothing is opened or asked yet.
+
+        `model` takes the place of the one in the file. A wrong configuration is a `ConfigError`.
+        """
+        config = load_config(self._path)
+        handle = StoreHandle(config.store)
+        backend = _make_backend(config, handle)
+        processor = BackendProcessor(backend, late=config.persist == "after" and config.gateway is not None)
+        search = SessionSearch(handle, config.user_id)
+        tools = [*load_tools(config.tools, config.base), *search.get_tools()]
+        guards = make_guards(config.guards)
+        shown = Tools((*tools, *backend.get_tools()))
+        chosen = config.model if model is None else model
+        agent = Agent(
+            OfflineAssistant(shown.names) if chosen == "offline" else chosen,
+            instructions="\n\n".join(filter(None, (config.instructions, backend.rule))),
+            tools=tools,
+            memory=SessionMemory(handle, processor, last_messages=config.last_messages),
+            input_processors=guards.input_side,
+            output_processors=guards.output_side,
+            max_steps=config.max_tool_rounds,
+            limit_answer=LIMIT_ANSWER,
+        )
+        loop = AgentLoop(agent, Sessions(handle, config.user_id), SkillFolder(config.skills))
+        return Engine(config, loop, backend, shown, (handle, processor))
+
+
+def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
+    """Make the one long-term memory that the configuration chooses."""
+    if config.gateway is not None:
+        return MemoryGatewayBackend(
+            MemoryGatewayClient(config.gateway), StoreAudit(handle, config.gateway.user_id)
+        )
+    curated = config.curated
+    return CuratedMemoryBackend(
+        curated.folder,
+        memory_limit=curated.memory_limit,
+        user_limit=curated.user_limit,
+        approval=curated.approval,
+    )
+
+
+def _without_password(address: str) -> str:
+    head, separator, rest = address.partition("://")
+    before, at, host = rest.rpartition("@")
+    user, colon, _ = before.partition(":")
+    return f"{head}{separator}{user}{colon}{HIDDEN if colon else ''}{at}{host}"

@@ -1,0 +1,105 @@
+"""The agent loop: one run of a session on the one pipeline, whichever long-term memory there is."""
+
+from collections.abc import Sequence
+from typing import Self, TypedDict
+
+from recollect.agent.agent import Agent
+from recollect.agent.result import Event
+from recollect.agent.stream import RunStream
+from recollect.checks import check_id
+from recollect.runtime.result import AgentRunResult, in_session
+from recollect.runtime.sessions import Sessions
+from recollect.runtime.skills import SKILLS, SkillFolder
+
+LIMIT_ANSWER = (
+    "I had to stop here: this took more tool calls than I am allowed. Ask me again in smaller steps."
+)
+"""What is answered when the model still wants tools after the last round it may have."""
+
+
+class _Call(TypedDict):
+    run_id: str | None
+    context: dict[str, object]
+    tenant_id: int | None
+    resource_id: str
+    thread_id: str
+
+
+class AgentLoop:
+    """Runs prompts in sessions; every run has a session, a new one where none is named."""
+
+    def __init__(self, agent: Agent, sessions: Sessions, skills: SkillFolder) -> None:
+        """Take an agent whose memory is that of the sessions."""
+        self._agent = agent
+        self._skills = skills
+        self.sessions = sessions
+
+    async def run(
+        self,
+        prompt: str,
+        session_id: str | None = None,
+        skills: Sequence[str] = (),
+        *,
+        run_id: str | None = None,
+    ) -> AgentRunResult:
+        """Answer a prompt in a session; a trip is `result.tripwire`, a model's failure is raised."""
+        session = self._session(session_id)
+        result = await self._agent.generate(prompt, **self._call(session, skills, run_id))
+        return in_session(result, session)
+
+    def stream(
+        self,
+        prompt: str,
+        session_id: str | None = None,
+        skills: Sequence[str] = (),
+        *,
+        run_id: str | None = None,
+    ) -> "SessionStream":
+        """Answer a prompt as a stream of events; use `async with` to leave early without loose ends."""
+        session = self._session(session_id)
+        return SessionStream(self._agent.stream(prompt, **self._call(session, skills, run_id)), session)
+
+    def _session(self, session_id: str | None) -> str:
+        return self.sessions.new_id() if session_id is None else check_id(session_id, "session_id")
+
+    def _call(self, session: str, skills: Sequence[str], run_id: str | None) -> _Call:
+        return {
+            "run_id": run_id,
+            "context": {SKILLS: self._skills.read(skills)},
+            "tenant_id": None,
+            "resource_id": self.sessions.user_id,
+            "thread_id": session,
+        }
+
+
+class SessionStream:
+    """A run of a session as a stream of events."""
+
+    def __init__(self, stream: RunStream, session_id: str) -> None:
+        """Stand for the stream of a run; it starts with the first event that is asked for."""
+        self._stream = stream
+        self.session_id = session_id
+
+    def __aiter__(self) -> Self:
+        """Go through the events."""
+        return self
+
+    async def __anext__(self) -> Event:
+        """Return the next event."""
+        return await anext(self._stream)
+
+    async def result(self) -> AgentRunResult:
+        """Run to the end and return the result."""
+        return in_session(await self._stream.result(), self.session_id)
+
+    async def aclose(self) -> None:
+        """Leave the run: what was not committed is not saved."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return the stream itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave the run."""
+        await self.aclose()

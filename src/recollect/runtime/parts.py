@@ -1,0 +1,104 @@
+"""The parts that a configuration names: guards by their class, tools by where their function lies."""
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from recollect.backends.secret import Secret
+from recollect.errors import ConfigError, InvalidArgumentError
+from recollect.processors.base import Processor
+from recollect.processors.language_detector import LanguageDetector
+from recollect.processors.moderation import ModerationProcessor
+from recollect.processors.pii import PIIDetector
+from recollect.processors.prompt_injection import PromptInjectionDetector
+from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
+from recollect.processors.token_limiter import TokenLimiterProcessor
+from recollect.processors.tool_call_filter import ToolCallFilterProcessor
+from recollect.processors.unicode_normalizer import UnicodeNormalizer
+from recollect.runtime.config import GuardConfig
+from recollect.runtime.section import camel_case, either, shown, suggestion
+
+Side: TypeAlias = Literal["input", "output", "both"]
+"""Where a guard stands: before the model, behind it, or on both sides."""
+
+_SIDES: tuple[Side, ...] = ("input", "output", "both")
+
+GUARDS: Mapping[str, tuple[Callable[..., Processor], Side]] = {
+    "UnicodeNormalizer": (UnicodeNormalizer, "both"),
+    "PromptInjectionDetector": (PromptInjectionDetector, "input"),
+    "ModerationProcessor": (ModerationProcessor, "both"),
+    "PIIDetector": (PIIDetector, "both"),
+    "SystemPromptScrubber": (SystemPromptScrubber, "output"),
+    "TokenLimiterProcessor": (TokenLimiterProcessor, "output"),
+    "ToolCallFilterProcessor": (ToolCallFilterProcessor, "input"),
+    "LanguageDetector": (LanguageDetector, "input"),
+}
+"""The guards that a file can name, and the side each stands on where the file names none."""
+
+
+class Guards(NamedTuple):
+    """The guards of both sides, in the order of the file."""
+
+    input_side: list[Processor]
+    output_side: list[Processor]
+
+
+def make_guards(configs: Sequence[GuardConfig]) -> Guards:
+    """Make the guards that a file lists; what their constructors refuse is an error of the file."""
+    guards = Guards([], [])
+    for config in configs:
+        if config.name not in GUARDS:
+            raise ConfigError(
+                config.key, f"{config.name!r:.60} is not a guard; {suggestion(config.name, GUARDS)}"
+            )
+        make, usual = GUARDS[config.name]
+        options = {_snake(name): _plain(value) for name, value in config.options.items()}
+        side = options.pop("side", usual)
+        if side not in _SIDES:
+            raise ConfigError(f"{config.key}.side", f"must be {either(_SIDES)}, not {shown(side)}")
+        guard = _made(make, options, config.key)
+        if side != "output":
+            guards.input_side.append(guard)
+        if side != "input":
+            guards.output_side.append(guard)
+    return guards
+
+
+def load_tools(names: Sequence[str], base: Path) -> list[Callable[..., object]]:
+    """Import the tools that a file names; modules may lie in the folder that the configuration is in."""
+    if names and str(base) not in sys.path:
+        sys.path.append(str(base))  # at the end: nothing that is installed is hidden by it
+    return [_tool(name, f"tools[{place}]") for place, name in enumerate(names)]
+
+
+def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> Processor:
+    try:
+        return make(**options)
+    except InvalidArgumentError as error:
+        raise ConfigError(f"{key}.{camel_case(error.argument)}", error.problem) from None
+    except TypeError as error:
+        # Python's words name the option and no value: "... got an unexpected keyword argument 'strateggy'".
+        raise ConfigError(key, str(error).partition("() ")[2] or "has options that do not fit") from None
+
+
+def _tool(name: str, key: str) -> Callable[..., object]:
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise ConfigError(key, f"{module_name!r:.60} cannot be imported: {type(error).__name__}") from error
+    tool = getattr(module, attribute, None)
+    if not callable(tool):
+        raise ConfigError(key, f"{module_name!r:.60} has no function {attribute!r:.60}")
+    return tool
+
+
+def _plain(value: object) -> object:
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0], name).lower()

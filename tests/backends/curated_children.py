@@ -1,0 +1,142 @@
+"""Processes that write curated memory beside the test: many at once, until killed, or on a full disk."""
+
+import json
+import os
+import random
+import resource
+import signal
+import time
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import NoReturn
+
+from tests.backends.curated_runs import addition
+
+from recollect.backends.curated_folder import CuratedFolder
+from recollect.backends.curated_journal import Source
+from recollect.backends.curated_plan import Change, Operation
+from recollect.backends.curated_text import Target
+from recollect.errors import RecollectError
+
+LIMITS: dict[Target, int] = {"memory": 100_000, "user": 100_000}
+NOBODY = 65534
+_WARM_UP = 10  # commits by which the time of one is measured
+
+
+def write_share(line: Connection, path: str, index: int, count: int, gate: Barrier) -> None:
+    """Add entries to both files, each in a run of its own, at the same time as others."""
+    folder = CuratedFolder(Path(path), limits=LIMITS, lock_seconds=60)
+    gate.wait(60)
+    for number in range(count):
+        name = f"p{index}-{number}"
+        folder.commit([addition(name), addition(name, "user")], Source("tool", name, "s1"))
+    line.send_bytes(b"done")
+
+
+def kill_writers(line: Connection, path: str, rounds: int, seed: int) -> None:
+    """Have writers killed at random moments, and report what was wrong behind each."""
+    rng = random.Random(seed)
+    folder = CuratedFolder(Path(path))
+    folder.commit([_counted(0)], Source("tool", "begin", "s1"))
+    started = time.monotonic()
+    for count in range(1, _WARM_UP):
+        folder.commit([_counted(count)], Source("tool", f"warm-up-{count}", "s1"))
+    slowest = 3 * (time.monotonic() - started) / _WARM_UP
+    problems: list[str] = []
+    count, written = _WARM_UP - 1, 0
+    for number in range(rounds):
+        acknowledged = _killed(folder, count, f"{number}", rng.uniform(0, slowest))
+        found, problem = _state(folder)
+        if found not in (acknowledged, acknowledged + 1) or problem:
+            problems.append(f"round {number}: {found} behind {acknowledged}: {problem}")
+        written += found - count
+        count = found
+    dropped = sum(not change.is_applied for change in folder.history().changes)
+    line.send_bytes(json.dumps({"problems": problems, "written": written, "dropped": dropped}).encode())
+
+
+def _killed(folder: CuratedFolder, count: int, name: str, seconds: float) -> int:
+    """Let a forked process write until it is killed; return the last count that it acknowledged."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        _write_on(folder, writer, count, name)
+    os.close(writer)
+    os.read(reader, 1)  # it has begun
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    acknowledged = count
+    while data := os.read(reader, 4096):
+        acknowledged += len(data)
+    os.close(reader)
+    return acknowledged
+
+
+def _write_on(folder: CuratedFolder, writer: int, count: int, name: str) -> NoReturn:
+    os.write(writer, b".")
+    while True:
+        count += 1
+        folder.commit([_counted(count)], Source("tool", f"{name}-{count}", "s1"))
+        os.write(writer, b".")
+
+
+def _counted(count: int) -> Change:
+    """Return a change that counts up, and rewrites all of a file of some size."""
+    text = f"counter {count} " + "x" * (count % 300)
+    if not count:
+        return addition(text)
+    return Change("memory", (Operation("replace", text, f"counter {count - 1} "),))
+
+
+def _state(folder: CuratedFolder) -> tuple[int, str]:
+    """Return the count in the file, and what does not agree with it."""
+    parsed = folder.read("memory")
+    count = int(parsed.entries[0].split()[1])
+    if len(parsed.entries) != 1 or parsed.entries[0] != f"counter {count} {'x' * (count % 300)}".strip():
+        return count, f"the file is torn: {parsed.entries}"
+    history = folder.history()
+    made = [change for change in history.changes if change.is_applied]
+    if history.known["memory"] != parsed.entries or len(made) != count + 1:
+        return count, f"the log says {len(made)} changes"
+    if any(change.source.kind != "tool" for change in made):
+        return count, "the log blames a person"
+    return count, ""
+
+
+def write_within_a_size_limit(line: Connection, path: str) -> None:
+    """Commit while no file may grow beyond a few bytes, and again with room."""
+    folder = CuratedFolder(Path(path))
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    said: list[str] = []
+    for size in (0, 700, 900, hard):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        said.append(_outcome(folder, "x" * 400))
+    line.send_bytes(json.dumps(said).encode())
+
+
+def write_without_permission(line: Connection, path: str) -> None:
+    """Commit to a folder, and read it, as somebody who may only read there."""
+    folder = CuratedFolder(Path(path))
+    folder.commit([addition("loads all that a writer needs")], Source("tool", "first", "s1"))
+    Path(path).chmod(0o555)
+    for file in Path(path).iterdir():
+        file.chmod(0o644)
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    said = [
+        _outcome(folder, "new"),
+        str(len(folder.read("memory").entries)),
+        str(len(folder.history().changes)),
+    ]
+    line.send_bytes(json.dumps(said).encode())
+
+
+def _outcome(folder: CuratedFolder, text: str) -> str:
+    try:
+        folder.commit([addition(text)], Source("tool", "again", "s1"))
+    except RecollectError as error:
+        return type(error).__name__
+    return "ok"

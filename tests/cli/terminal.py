@@ -1,0 +1,85 @@
+"""A real terminal for tests: a child process on the other end of a pseudo-terminal."""
+
+import errno
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
+
+
+class Terminal:
+    """A program at a terminal: what is typed goes in, what it prints can be waited for."""
+
+    def __init__(self, command: Sequence[str], folder: Path, *, seconds: float = 40) -> None:
+        """Start the program in a folder; every wait is over after so many seconds."""
+        self._seconds = seconds
+        self._screen, theirs = pty.openpty()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT")}
+        self._process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=folder,
+            env=environment | {"TERM": "xterm", "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._text = ""
+        self._seen = 0
+
+    def type(self, text: str) -> None:
+        """Type text as it is; keys are their codes."""
+        os.write(self._screen, text.encode())
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def wait_for(self, wanted: str) -> str:
+        """Wait until a text is printed behind what was waited for before; return all up to it."""
+        until = time.monotonic() + self._seconds
+        while wanted not in self._text[self._seen :]:
+            assert self._read(until - time.monotonic()), f"no {wanted!r} in {self._text[self._seen :]!r}"
+        end = self._text.index(wanted, self._seen) + len(wanted)
+        found, self._seen = self._text[self._seen : end], end
+        return found
+
+    def ended(self) -> int:
+        """Wait for the program's end and return its exit code."""
+        until = time.monotonic() + self._seconds
+        while self._read(until - time.monotonic()):
+            pass
+        return self._process.wait(self._seconds)
+
+    def __enter__(self) -> Self:
+        """Return the terminal itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the program, if it is still there."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(10)
+        os.close(self._screen)
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._screen], [], [], max(0, seconds))
+        if not ready:
+            return False
+        try:
+            raw = os.read(self._screen, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:  # what Linux says at the end of a pseudo-terminal
+                raise
+            return False
+        self._text += _CODES.sub("", raw.decode(errors="replace")).replace("\r", "")
+        return bool(raw)

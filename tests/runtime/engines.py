@@ -1,0 +1,109 @@
+"""What tests of the loop share: engines in both modes, and a model that shows what it was sent."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tests.backends.gateway_server import KEY, GatewayServer, gateway_server
+
+from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.result import AgentRunResult
+from recollect.scope import Scope
+from recollect.storage.open import open_store
+from recollect.storage.records import AuditEvent
+
+Way: TypeAlias = Literal["run", "stream"]
+
+both_ways = pytest.mark.parametrize("way", ["run", "stream"])
+"""Runs a test for `run` and for `stream`."""
+
+both_modes = pytest.mark.parametrize("mode", ["curated", "memory_gateway"])
+"""Runs a test with curated files and with a gateway."""
+
+
+@dataclass
+class Setup:
+    """A loaded engine, the folder of its configuration, and the gateway that it may use."""
+
+    engine: Engine
+    folder: Path
+    gateway: GatewayServer
+
+    async def say(
+        self, way: Way, prompt: str, session_id: str | None = "s1", skills: Sequence[str] = ()
+    ) -> AgentRunResult:
+        """Run a prompt in one of the two ways."""
+        if way == "run":
+            return await self.engine.loop.run(prompt, session_id, skills)
+        return await self.engine.loop.stream(prompt, session_id, skills).result()
+
+    async def events(self, session_id: str | None = "s1") -> list[AuditEvent]:
+        """Return the audit events of a session, read by a store of our own."""
+        async with open_store(self.engine.config.store) as store:
+            return await store.list_events(scope=Scope(None, self.engine.config.user_id, session_id))
+
+    async def transcript(self, session_id: str = "s1") -> list[tuple[str, str]]:
+        """Return who said what in a session, read by a store of our own."""
+        async with open_store(self.engine.config.store) as store:
+            messages = await store.last_messages(
+                None, scope=Scope(None, self.engine.config.user_id, session_id)
+            )
+        return [(message.role, message.text) for message in messages]
+
+    def curated(self, name: str) -> str:
+        """Return a curated file, or nothing."""
+        file = self.folder / ".recollect" / "memories" / name
+        return file.read_text("utf-8") if file.exists() else ""
+
+
+@asynccontextmanager
+async def loaded(folder: Path, mode: str, model: object, **config: Any) -> AsyncGenerator[Setup]:  # noqa: ANN401 - any JSON
+    """Load an engine in a mode, with a gateway on loopback beside it."""
+    async with gateway_server() as server:
+        gateway = {
+            "baseUrl": server.url,
+            "userId": "ada",
+            "userKey": KEY,
+            "scope": ["current_chat", "resources"],
+            "timeoutSeconds": 2,
+        } | config.pop("gateway", {})
+        memory: dict[str, Any] = {"mode": mode} | ({"gateway": gateway} if mode == "memory_gateway" else {})
+        file = folder / ".recollect" / "config.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"instructions": "Be kind.", "memory": memory} | config), "utf-8")
+        async with EngineLoader(folder).load(model=model) as engine:
+            yield Setup(engine, folder, server)
+
+
+@dataclass
+class WireModel:
+    """A model of Pydantic AI that keeps what it was sent, as a provider would get it."""
+
+    replies: list[str] = field(default_factory=lambda: ["fine"])
+    system: list[str] = field(default_factory=list[str])
+    """The whole system prompt of each request."""
+    sent: list[list[str]] = field(default_factory=list[list[str]])
+    """What came as the user's words in each request, in order, recalled reference among it."""
+
+    def model(self) -> FunctionModel:
+        """Return the model to give to an engine."""
+
+        async def respond(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
+            parts = [
+                part for message in messages if isinstance(message, ModelRequest) for part in message.parts
+            ]
+            instructions = [
+                m.instructions for m in messages if isinstance(m, ModelRequest) and m.instructions
+            ]
+            own = [part.content for part in parts if isinstance(part, SystemPromptPart)]
+            self.system.append("\n".join([*instructions, *own]))
+            self.sent.append([str(part.content) for part in parts if isinstance(part, UserPromptPart)])
+            yield self.replies[min(len(self.sent), len(self.replies)) - 1]
+
+        return FunctionModel(stream_function=respond)

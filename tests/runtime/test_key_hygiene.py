@@ -1,0 +1,127 @@
+"""The user's key turns up nowhere but in requests to the gateway, whatever fails."""
+
+import json
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.backends.gateway_server import (
+    KEY,
+    Behaviour,
+    answers,
+    breaks_off,
+    drips,
+    echoes,
+    floods,
+    hangs_up,
+    never,
+    redirects,
+    refuses,
+    says,
+    speaks_no_http,
+)
+from tests.runtime.engines import Setup, Way, both_ways, loaded
+
+from recollect.cli.chat_pipe import as_json
+from recollect.cli.chat_why import explanation
+from recollect.errors import RecollectError
+from recollect.runtime.result import AgentRunResult
+from recollect.testing import ScriptedModel
+
+pytestmark = [pytest.mark.anyio]
+
+FAILURES: dict[str, Behaviour] = {
+    "nothing fails": answers({"results": []}),
+    "401": refuses(401),
+    "500": refuses(500),
+    "garbage": says(b"{"),
+    "wrong shape": answers({"results": "none"}),
+    "the request echoed as an error": echoes(),
+    "redirect": redirects("http://127.0.0.1:9/elsewhere"),
+    "hangs up": hangs_up(),
+    "breaks off": breaks_off(),
+    "no HTTP": speaks_no_http(),
+    "never": never(),
+    "drips": drips(),
+    "100 MB": floods(),
+}
+
+
+@pytest.fixture
+def everything_logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """All loggers there are, at their most talkative."""
+    with caplog.at_level(logging.DEBUG):
+        names = ["httpx", "httpx2", "httpcore", "httpcore2", "asyncio", "recollect", "pydantic_ai", "anyio"]
+        before = {name: logging.getLogger(name).level for name in names}
+        for name in names:
+            logging.getLogger(name).setLevel(logging.DEBUG)
+        yield caplog
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+@both_ways
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("operation", ["search", "add", "flush"])
+async def test_the_key_is_in_nothing_that_can_be_seen(  # noqa: PLR0917 - fixtures and parameters
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    everything_logged: pytest.LogCaptureFixture,
+    way: Way,
+    operation: str,
+    failure: str,
+) -> None:
+    """Output, logs, events, results, reprs, status and every file that the run left but the configuration."""
+    async with loaded(
+        tmp_path, "memory_gateway", ScriptedModel("fine"), gateway={"timeoutSeconds": 0.3}
+    ) as setup:
+        setup.gateway.on(operation, FAILURES[failure])
+        result = await setup.say(way, "hello")
+        seen = [*_shown(setup, result), repr(await setup.events()), repr(await setup.transcript())]
+        assert any(KEY.encode() in request.body for request in setup.gateway.requests)
+    captured = capsys.readouterr()
+    seen += [captured.out, captured.err, everything_logged.text]
+    seen += [repr(record.__dict__) for record in everything_logged.records]
+    assert [text for text in seen if KEY in text] == []
+    assert _files_with_the_key(tmp_path) == ["config.json"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"topK": 0}, {"userId": ""}, {"scope": []}, {"timeoutSeconds": -1}, {"x": 1}]
+)
+async def test_the_key_is_not_in_what_a_refused_configuration_says(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    """Not in the error, nor in a traceback that shows the variables of our own frames."""
+    with pytest.raises(RecollectError) as caught:
+        async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=changes):
+            pass
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    ours = [str(frame.locals) for frame in shown.stack if "/src/recollect/" in frame.filename]
+    assert ours
+    assert KEY not in str(caught.value) + repr(caught.value) + "".join(ours)
+
+
+def _shown(setup: Setup, result: AgentRunResult) -> list[str]:
+    """Return all that a program may print of an engine and a result."""
+    engine = setup.engine
+    return [
+        repr(engine),
+        repr(vars(engine)),
+        repr(engine.config),
+        repr(engine.backend),
+        repr(vars(engine.backend)),
+        json.dumps(engine.status()),
+        repr(result),
+        repr(list(result.trace)),
+        json.dumps(as_json(result)),
+        explanation(result),
+    ]
+
+
+def _files_with_the_key(folder: Path) -> list[str]:
+    return sorted(
+        file.name for file in folder.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()
+    )

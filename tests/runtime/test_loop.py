@@ -1,0 +1,197 @@
+"""The loop as both modes share it: sessions, skills, tools, guards, trips and failures."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.engines import Way, both_modes, both_ways, loaded
+
+from recollect import InvalidArgumentError, ToolCall
+from recollect.errors import ConfigError, ModelError
+from recollect.runtime.loader import EngineLoader
+from recollect.testing import ScriptedModel
+
+pytestmark = [pytest.mark.anyio]
+
+
+@both_modes
+@both_ways
+async def test_a_session_goes_on_and_another_knows_nothing_of_it(tmp_path: Path, mode: str, way: Way) -> None:
+    """The model is shown the session so far; every run without a session has a new one."""
+    model = ScriptedModel(["one", "two", "three"])
+    async with loaded(tmp_path, mode, model) as setup:
+        first = await setup.say(way, "hello", session_id=None)
+        await setup.say(way, "more", first.session_id)
+        other = await setup.say(way, "new", session_id=None)
+        transcript = await setup.transcript(first.session_id)
+    assert transcript == [("user", "hello"), ("assistant", "one"), ("user", "more"), ("assistant", "two")]
+    assert [message.text for message in model.shown[1] if message.role != "system"] == [
+        "hello",
+        "one",
+        "more",
+    ]
+    assert [message.text for message in model.shown[2] if message.role != "system"] == ["new"]
+    assert other.session_id != first.session_id
+    assert (first.text, first.tripwire, first.saved, first.finish_reason) == (
+        "one",
+        None,
+        True,
+        other.finish_reason,
+    )
+    assert {entry.processor_id for entry in first.trace} >= {"message-history", "long-term-memory"}
+
+
+@both_modes
+@both_ways
+async def test_skills_are_shown_for_their_run_and_never_kept(tmp_path: Path, mode: str, way: Way) -> None:
+    """Their text is in no transcript, and the next run does not see it."""
+    folder = tmp_path / ".recollect" / "skills" / "sailing"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("Reef early.", "utf-8")
+    model = ScriptedModel("aye")
+    async with loaded(tmp_path, mode, model) as setup:
+        await setup.say(way, "how?", skills=["sailing"])
+        await setup.say(way, "and now?")
+        with pytest.raises(InvalidArgumentError, match="known: sailing"):
+            await setup.say(way, "fly", skills=["flying"])
+        assert "Reef" not in str(await setup.transcript())
+    assert "Reef early." in model.shown[0][0].text
+    assert "Reef" not in str([message.text for message in model.shown[1]])
+    assert len(model.shown) == 2
+    with sqlite3.connect(tmp_path / ".recollect" / "recollect.db") as database:
+        assert not any("Reef" in line for line in database.iterdump())
+
+
+@both_modes
+@both_ways
+async def test_a_blocked_prompt_touches_nothing(tmp_path: Path, mode: str, way: Way) -> None:
+    """No model, no session, no file, no gateway."""
+    model = ScriptedModel("never")
+    guards: list[Any] = [{"name": "PIIDetector", "strategy": "block"}]
+    async with loaded(tmp_path, mode, model, guards=guards) as setup:
+        result = await setup.say(way, "I am ada@example.org")
+        assert await setup.transcript() == []
+        assert setup.gateway.requests == []
+    assert result.tripwire is not None
+    assert result.tripwire.processor_id == "pii"
+    assert (result.text, result.saved) == ("", False)
+    assert model.shown == []
+    assert not (tmp_path / ".recollect" / "memories").exists()
+
+
+@both_modes
+@both_ways
+async def test_a_model_that_fails_is_raised_and_nothing_is_kept(tmp_path: Path, mode: str, way: Way) -> None:
+    """The next run works."""
+    async with loaded(tmp_path, mode, ScriptedModel([ValueError("boom"), "fine"])) as setup:
+        with pytest.raises((ModelError, ValueError)):
+            await setup.say(way, "hello")
+        result = await setup.say(way, "again")
+        assert result.text == "fine"
+        assert await setup.transcript() == [("user", "again"), ("assistant", "fine")]
+
+
+@both_modes
+@both_ways
+async def test_a_store_that_cannot_be_opened_costs_no_answer(tmp_path: Path, mode: str, way: Way) -> None:
+    """The chat goes on without its session, and says that it was not saved."""
+    (tmp_path / ".recollect").mkdir()
+    (tmp_path / ".recollect" / "recollect.db").write_bytes(b"this is no database" * 100)
+    async with loaded(tmp_path, mode, ScriptedModel("fine")) as setup:
+        result = await setup.say(way, "hello")
+    assert (result.text, result.saved) == ("fine", False)
+    assert any(entry.error for entry in result.trace)
+
+
+@both_modes
+async def test_the_tools_of_a_mode(tmp_path: Path, mode: str) -> None:
+    """`memory` in curated mode only, `session_search` in both, and those of the file."""
+    async with loaded(tmp_path, mode, ScriptedModel("fine"), tools=["json:dumps"]) as setup:
+        names = set(setup.engine.tools.names)
+        assert ("memory" in setup.engine.tools) == (mode == "curated")
+        assert json.dumps in setup.engine.tools
+    assert names == {"dumps", "session_search"} | ({"memory"} if mode == "curated" else set())
+
+
+@both_modes
+async def test_the_status_shows_the_configuration_without_secrets(tmp_path: Path, mode: str) -> None:
+    """It is JSON, and a password in the store's address is hidden."""
+    async with loaded(tmp_path, mode, ScriptedModel("x"), guards=["PIIDetector"]) as setup:
+        status = setup.engine.status()
+    shown = json.dumps(status)
+    assert status["mode"] == mode
+    assert status["guards"] == ["PIIDetector"]
+    assert "uk_" not in shown
+    file = tmp_path / ".recollect" / "config.json"
+    file.write_text('{"store": "postgresql://me:hunter2@db/talk"}', "utf-8")
+    store = EngineLoader(tmp_path).load().status()["store"]
+    assert store == "postgresql://me:**********@db/talk"
+
+
+def test_invalid_gateway_configuration_fails_loading(tmp_path: Path) -> None:
+    """Before anything is opened."""
+    file = tmp_path / "config.json"
+    file.write_text(
+        '{"memory": {"mode": "memory_gateway", "gateway": {"baseUrl": "http://127.0.0.1:9"}}}', "utf-8"
+    )
+    with pytest.raises(ConfigError, match=r"memory\.gateway\.userId: is missing or empty"):
+        EngineLoader(file).load()
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+@both_modes
+async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) -> None:
+    """Neither in the session nor in long-term memory."""
+    model = ScriptedModel(["a long answer in many pieces", "fine"], chunk_size=2)
+    async with loaded(tmp_path, mode, model) as setup:
+        async with setup.engine.loop.stream("hello", "s1") as stream:
+            async for event in stream:
+                if event.type == "text":
+                    break
+        assert stream.session_id == "s1"
+        assert await setup.transcript() == []
+        assert "add" not in setup.gateway.operations
+        assert (await setup.say("stream", "again")).text == "fine"
+
+
+@both_modes
+async def test_a_run_that_is_sent_again_is_answered_from_the_session(tmp_path: Path, mode: str) -> None:
+    """The model is not asked twice, and nothing is persisted twice."""
+    model = ScriptedModel(["one", "two"])
+    async with loaded(tmp_path, mode, model) as setup:
+        first = await setup.engine.loop.run("hello", "s1", run_id="r1")
+        again = await setup.engine.loop.run("hello", "s1", run_id="r1")
+        assert setup.gateway.operations.count("add") == (1 if mode == "memory_gateway" else 0)
+    assert (first.text, again.text) == ("one", "one")
+    assert len(model.shown) == 1
+
+
+@both_modes
+async def test_the_current_session_is_not_what_session_search_finds(tmp_path: Path, mode: str) -> None:
+    """Other sessions are; hidden events never are."""
+    call = ToolCall("c1", "session_search", {"query": "boiler recall succeeded"})
+    model = ScriptedModel(["noted", "noted", call, "done"])
+    async with loaded(tmp_path, mode, model) as setup:
+        await setup.say("run", "the boiler was repaired by Ines", "monday")
+        await setup.say("run", "the boiler is loud", "tuesday")
+        result = await setup.say("run", "who repaired the boiler?", "tuesday")
+    found = str([answer.content for message in result.messages for answer in message.tool_results])
+    assert "Ines" in found
+    assert "loud" not in found
+    assert "memory_gateway" not in found
+
+
+async def test_both_modes_never_mix(tmp_path: Path) -> None:
+    """After a change of mode and a reload the other memory is neither read nor written."""
+    add = ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "likes tea"})
+    async with loaded(tmp_path, "curated", ScriptedModel([add, "noted"])) as setup:
+        await setup.say("run", "I like tea")
+        assert setup.curated("USER.md") == "likes tea"
+        assert setup.gateway.requests == []
+    model = ScriptedModel("fine")
+    async with loaded(tmp_path, "memory_gateway", model) as setup:
+        await setup.say("run", "hello")
+        assert "likes tea" not in str([message.text for message in model.shown[0]])
+        assert setup.gateway.operations == ["search", "add", "flush"]
