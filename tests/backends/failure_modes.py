@@ -12,6 +12,7 @@ from tests.backends.gateway_server import (
     hangs_up,
     inflates,
     never,
+    pours,
     redirects,
     refuses,
     says,
@@ -99,5 +100,17 @@ _HUGE = [
     Mode("much, compressed", inflates(), "invalid_response", 200),
 ]
 
-MODES = [*_STATUSES, *_REDIRECTS, *_NO_JSON, *_WRONG_SHAPES, *_REPEATED, *_SLOW, *_BROKEN, *_HUGE]
+_ENDLESS = [
+    Mode("endless 100 Continue", pours(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 50), "timeout"),
+    Mode("endless head", pours(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 50), "connection"),
+    Mode("endless reason", pours(b"HTTP/1.1 200 ", b"OK" * 500), "connection"),
+    Mode("endless body", pours(b"HTTP/1.1 200 OK\r\n\r\n", b"[" * 10_000), "too_large", 200),
+    Mode(
+        "endless chunk",
+        pours(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x" * 1_000),
+        "connection",
+    ),
+]
+
+MODES = [*_STATUSES, *_REDIRECTS, *_NO_JSON, *_WRONG_SHAPES, *_REPEATED, *_SLOW, *_BROKEN, *_HUGE, *_ENDLESS]
 """All of them."""

@@ -229,6 +229,19 @@ def floods(size: int = 100_000_000, *, chunked: bool = False) -> Behaviour:
     return behave
 
 
+def pours(first: bytes, piece: bytes) -> Behaviour:
+    """Answer with these bytes, the second ones again and again and without an end."""
+
+    async def behave(request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        del request, reader
+        writer.write(first)
+        while True:
+            writer.write(piece)
+            await writer.drain()
+
+    return behave
+
+
 def inflates(size: int = 20_000_000) -> Behaviour:
     """Answer with a text of this size, packed into few bytes, though nobody asked for that."""
     packed = gzip.compress(b'{"results": [{"text": "' + b"x" * size + b'"}]}', compresslevel=1)
