@@ -188,6 +188,15 @@ def test_chunks_make_no_difference(data: st.DataObject, text: str, between: str)
     assert rebuilt == whole(text)
 
 
+def test_a_word_of_which_a_part_is_out_is_as_long_as_it_was() -> None:
+    """A leak behind a word without end begins at the same letter, whether the word's beginning is out or not."""
+    end = RULES[18:67]
+    for first in (RULES[:74], "Well", ""):
+        text = f"{first}{'x' * 40}{end}"
+        for place in range(1, len(text)):
+            assert scrubbed([text[:place], text[place:]]) == whole(text)
+
+
 def test_single_characters_and_random_chunks_of_a_long_leak() -> None:
     """A leak that is longer than the limit is swallowed to its end, cut anywhere."""
     text = f"Here it is: {RULES} {RULES} Done, and now about your boat, which is red."
