@@ -291,6 +291,12 @@ async def test_detectors_run_side_by_side() -> None:
         ({"patterns": {"email": "x"}}, "'email' must be a small word of its own"),
         ({"patterns": {"Big Name": "x"}}, "must be a small word of its own"),
         ({"patterns": {"odd": "("}}, "odd is not a regular expression"),
+        ({"patterns": {"odd": 5}}, "odd is not a regular expression: int"),
+        ({"patterns": {5: "x"}}, "must be a small word of its own"),
+        ({"patterns": ["x"]}, "patterns: must be a dict of patterns, not list"),
+        ({"types": []}, "types: must name at least one of email, phone"),
+        ({"engine": "presidio"}, "engine: must be an object with `find(text)`, not str"),
+        ({"on_detection": "log"}, "on_detection: must be a plain function"),
     ],
 )
 def test_options_are_checked_at_construction(options: dict[str, Any], message: str) -> None:

@@ -18,14 +18,22 @@ async def cleaned(values: dict[str, Any], guard: PIIDetector | Parallel | None =
     """Return what is kept of a tool's arguments, which is also what is kept of such a result."""
     guard = guard or PIIDetector()
     call = await guard.process_tool_call(ToolCall("c", "send", values), context(new_run(), "tool_call"))
-    result = await guard.process_tool_result(ToolResult("c", "send", values), context(new_run(), "tool_result"))
+    result = await guard.process_tool_result(
+        ToolResult("c", "send", values), context(new_run(), "tool_result")
+    )
     assert result.content == call.arguments
     return dict(call.arguments)
 
 
 async def test_numbers_are_looked_at_as_well_as_texts() -> None:
     """A card that a tool is given as a number is kept as little as one in words."""
-    values = {"card": CARD, "sure": float(CARD), "deep": [{"list": [[-CARD, "x"]]}], "count": 12, "share": 0.5}
+    values = {
+        "card": CARD,
+        "sure": float(CARD),
+        "deep": [{"list": [[-CARD, "x"]]}],
+        "count": 12,
+        "share": 0.5,
+    }
     assert await cleaned(values) == {
         "card": "[REDACTED]",
         "sure": "[REDACTED]",
@@ -75,7 +83,9 @@ async def test_a_number_that_stands_alone_is_no_phone_number() -> None:
     """What a calculator gives back is shown."""
     guard = PIIDetector()
     for value in (2234567890, [2234567890], 9876543210.0):
-        result = await guard.process_tool_result(ToolResult("c", "add", value), context(new_run(), "tool_result"))
+        result = await guard.process_tool_result(
+            ToolResult("c", "add", value), context(new_run(), "tool_result")
+        )
         assert result.content == value
 
 

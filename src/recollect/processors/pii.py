@@ -223,7 +223,8 @@ def _checked_key(key: object) -> bytes:
 
 
 def _checked_engine(engine: Engine | None) -> Engine | None:
-    if engine is not None and not callable(getattr(engine, "find", None)):
+    # A text has a `find` of its own.
+    if engine is not None and (isinstance(engine, str) or not callable(getattr(engine, "find", None))):
         raise InvalidArgumentError(
             "engine", f"must be an object with `find(text)`, not {type(engine).__name__}"
         )
