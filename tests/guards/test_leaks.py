@@ -189,7 +189,7 @@ def test_chunks_make_no_difference(data: st.DataObject, text: str, between: str)
 
 
 def test_a_word_of_which_a_part_is_out_is_as_long_as_it_was() -> None:
-    """A leak behind a word without end begins at the same letter, whether the word's beginning is out or not."""
+    """A leak behind a word without end begins at the same letter, whether the word begins outside or not."""
     end = RULES[18:67]
     for first in (RULES[:74], "Well", ""):
         text = f"{first}{'x' * 40}{end}"

@@ -1,13 +1,14 @@
 """Personal data in the arguments and results of tools: under names, in numbers, however deep."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from recollect import Parallel, PIIDetector, TripWire
-from recollect.messages import ToolCall, ToolResult
-from recollect.processors.detection import Detection
 from tests.processors.contexts import context, new_run
+
+from recollect import Parallel, PIIDetector, ToolCall, ToolResult, TripWire
+
+if TYPE_CHECKING:
+    from recollect.processors.detection import Detection
 
 pytestmark = pytest.mark.anyio
 

@@ -91,7 +91,7 @@ async def run_input(
 
 
 async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
-    """Show the prompt with what tools gave back to those that see every step; return what the model is shown."""
+    """Show the prompt, with what tools gave back, to those that see every step; return the model's view."""
     for processor in processors:
         if processor.every_step and processor.edits == "view":
             ctx = RunContext(run, id_of(processor), "input")

@@ -42,6 +42,7 @@ class Parallel(SpanGuard):
         self._finders = [guard for guard in self._members if isinstance(guard, SpanGuard)]
         self._blockers = [guard for guard in self._members if not isinstance(guard, SpanGuard)]
         self.holdback_limit = max((guard.holdback_limit for guard in self._finders), default=0)
+        self.batch = max((guard.batch for guard in self._finders), default=1)
 
     @property
     def members(self) -> list[Processor]:

@@ -34,6 +34,9 @@ Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
 HOLDBACK = 256
 """How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
 
+BATCH = 24
+"""How many characters of a stream are looked at together; chunks of models are mostly shorter."""
+
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HASH_SIZE = 16
@@ -54,6 +57,7 @@ class PIIDetector(SpanGuard):
 
     id = "pii"
     holdback_limit = HOLDBACK
+    batch = BATCH
 
     def __init__(  # noqa: PLR0913 - all by keyword, each an option of its own
         self,
@@ -144,7 +148,8 @@ class PIIDetector(SpanGuard):
         """Return where something may begin that is not finished at the end of the text."""
         place = self._finder.open_from(text)
         # What is only reported must never be swallowed, however long it is.
-        return max(place, len(text) - self.holdback_limit) if self._strategy == "warn" else place
+        most = self.holdback_limit - self.batch
+        return max(place, len(text) - most) if self._strategy == "warn" else place
 
     @property
     def holds_whole_text(self) -> bool:

@@ -29,6 +29,9 @@ class SpanGuard(Processor):
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
+    batch: int = 1
+    """How many characters of a stream are looked at together: more of them cost less, and come later."""
+
     replacement: str = REDACTED
     """What is written in place of a match that is longer than the limit, and so was never found."""
 
@@ -122,6 +125,7 @@ class SpanGuard(Processor):
                     lambda text: self.checked_find(text, ctx),
                     self.open_from,
                     limit=self.holdback_limit,
+                    batch=self.batch,
                     replacement=self.replacement_of_open,
                     find_behind=lambda text, start: self.checked_find(text, ctx, start),
                     settle=lambda text, start, end: self.settle(text, start, end, ctx),

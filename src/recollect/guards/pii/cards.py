@@ -22,6 +22,8 @@ _BRANDS = (
     (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
 )
 _EAN = 13
+_ZERO = ord("0")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _MOST_GROUPS = 7
 _LEAST_GROUP = 3
 
@@ -31,8 +33,9 @@ def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     if end - start < _SHORTEST:
         return
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
-    for place in range(len(groups)):
-        yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
+    for place, (begin, stop) in enumerate(groups):
+        if stop - begin >= _LEAST_GROUP:
+            yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
 
 
 def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
@@ -43,11 +46,7 @@ def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
         yield Finding("card", start, place)
     for begin, end in groups[1:]:
         between = text[place:begin]
-        if (
-            between not in (" ", "-", ".", "\u00a0")
-            or (mark and between != mark)
-            or len(number) < _LEAST_GROUP
-        ):
+        if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark):
             return
         number, mark, last, place = number + text[begin:end], between, end - begin, end
         if _is_card(number):
@@ -58,20 +57,20 @@ def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
 
 def is_luhn(digits: str) -> bool:
     """Whether the last digit fits the others by Luhn's rule."""
-    odd = sum(map(int, digits[-1::-2]))
-    even = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return (odd + even) % 10 == 0
+    codes = digits.encode()
+    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
 
 
 def _is_card(number: str) -> bool:
     size = len(number)
     if not _SHORTEST <= size <= _LONGEST:
         return False
+    if not is_luhn(number):
+        return False
     if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
         return False
-    if number.count(number[0]) == size or (size == _EAN and _is_ean(number)):
-        return False  # a product's bar code has as many digits as an old card
-    return is_luhn(number)
+    # A product's bar code has as many digits as an old card.
+    return number.count(number[0]) < size and not (size == _EAN and _is_ean(number))
 
 
 def _is_ean(number: str) -> bool:
