@@ -21,6 +21,7 @@ _BRANDS = (
     (re.compile(r"60|82|508"), {16}),
     (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
 )
+_LONG = 14  # shorter numbers in groups are mostly parts of others
 _EAN = 13
 _ZERO = ord("0")
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
@@ -35,11 +36,11 @@ def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
     for place, (begin, stop) in enumerate(groups):
         if stop - begin >= _LEAST_GROUP:
-            yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
+            yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
 
 
-def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
-    """Yield the card numbers that begin with the first of some groups."""
+def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) -> Iterator[Finding]:
+    """Yield the card numbers that begin with the first of some groups; a short one is all of its run."""
     start, place = groups[0]
     number, mark = text[start:place], ""
     if _is_card(number):
@@ -49,7 +50,7 @@ def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
         if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark):
             return
         number, mark, last, place = number + text[begin:end], between, end - begin, end
-        if _is_card(number):
+        if _is_card(number) and (len(number) >= _LONG or (start, end) == run):
             yield Finding("card", start, end)
         if last < _LEAST_GROUP or len(number) > _LONGEST:
             return  # only the last group may be short
@@ -70,8 +71,9 @@ def _is_card(number: str) -> bool:
     if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
         return False
     # A product's bar code has as many digits as an old card.
-    return number.count(number[0]) < size and not (size == _EAN and _is_ean(number))
+    return number.count(number[0]) < size and not (size == _EAN and is_bar_code(number))
 
 
-def _is_ean(number: str) -> bool:
+def is_bar_code(number: str) -> bool:
+    """Whether the last of thirteen digits fits the others as on products and books."""
     return (sum(map(int, number[::2])) + 3 * sum(map(int, number[1::2]))) % 10 == 0
