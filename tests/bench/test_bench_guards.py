@@ -115,7 +115,12 @@ def test_stream_is_measured_without_files_where_tokens_can_be_counted(
     report = json.loads(CliRunner().invoke(app, ["bench", "guards", "--json"]).stdout)
     assert report["stream"]["guards"] == ["PIIDetector", "SystemPromptScrubber", "TokenLimiterProcessor"]
     assert len(report["goals"]) == 2
-    monkeypatch.setattr(importlib.util, "find_spec", {}.get)
+
+    def missing(name: str) -> None:
+        """Find no package."""
+        del name
+
+    monkeypatch.setattr(importlib.util, "find_spec", missing)
     report = json.loads(CliRunner().invoke(app, ["bench", "guards", "--json"]).stdout)
     assert report["goals"] == []
     assert "recollect[guard]" in report["notes"][0]

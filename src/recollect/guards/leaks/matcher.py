@@ -100,20 +100,20 @@ class LeakMatcher:
     def _restart(self) -> None:
         self._reader = LetterReader(_AHEAD + ENOUGH * 2)  # so that a long gap ends whatever has begun
         self._waiting = ""  # what was not looked at
-        self._text = ""  # what is held back
-        self._before = 0  # how many letters stood right before it
-        self._offset = 0  # where it begins in the whole
-        self._done = 0  # where in the whole the text begins that is neither let out nor dropped
+        self._text: str = ""  # what is held back
+        self._before: int = 0  # how many letters stood right before it
+        self._offset: int = 0  # where it begins in the whole
+        self._done: int = 0  # where in the whole the text begins that is neither let out nor dropped
         self._letters = ""
         self._places: list[int] | None = None  # not known for as long as nothing may be a leak
-        self._next = 0  # the letter to decide on next
+        self._next: int = 0  # the letter to decide on next
         self._start = -1  # the letter with which a leak may begin, or the last that belongs to one
         self._is_leak = False
         self._run = 0
         self._covered_to = -1
         self._score = 0
-        self._begin = 0
-        self._last = 0
+        self._begin: int = 0
+        self._last: int = 0
         self._counts = [0, 0]
 
     def _pass(self, whole: str, count: int) -> str:
