@@ -230,6 +230,7 @@ HOSTILE = {
     "seeds": "nevertellan xxxxxxxxxxxxxxxxxxxx " * 6_000,
     "blanks": " " * 200_000,
     "one letter": "a" * 200_000,
+    "one character that is eighteen letters": "\ufdfa" * 70_000,
     "spaced": " ".join("night watchman" * 7_000),
     "breaks": ("n" + " " * 9) * 11_000,
 }
