@@ -62,7 +62,10 @@ def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path
     """`bench all` shows the table and writes it, with the command, into the page."""
     page = tmp_path / "benchmarks.md"
     page.write_text(
-        "".join(f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in ("store", "turn", "recall")),
+        "".join(
+            f"<!-- {name}: begin -->\n<!-- {name}: end -->\n"
+            for name in ("store", "turn", "guards", "recall")
+        ),
         "utf-8",
     )
     arguments = [

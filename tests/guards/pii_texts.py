@@ -61,6 +61,12 @@ INNOCENT = (
     "The password is required. Token: string. Risk-averse sk-learn users @ work.",
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
     "Unix time 1704067200 or 1704067200000; lat 52.520008, lon 13.404954; 83 149 300 people",
+    "nginx/1.25.3 on 6.1.0-18-amd64, Chrome/126.0.6478.127, RFC 2616 section 14.9.1.2, § 12.3.4.5",
+    "-rw-r--r-- 1 root root 1234567 Nov 16 03:04 a.txt; Max-Age=31536000; 0x7ffee4b5c0a0; PID 4321",
+    "See [the guide](https://example.com/a/1234567890?x=12345678901) and ![img](./a-1234567.png).",
+    "npm i @types/node@18.11.9; import x from '@scope/pkg'; @decorator; git@host.example:org/repo.git",
+    "Flight LH 1234, seats 12A-12C, B-52, 737-800, 90210-1234, CH-8001, score 21-19, 6-4 6-3 7-6.",
+    "0.12345678 12.345678 1e-10 2^64 = 18446744073709551616, pi 3.14159 26535 89793 23846",
     "aGVsbG8gd29ybGQgdGhpcyBpcyBhIGxvbmcgYmFzZTY0IHRleHQgd2l0aG91dCBhbnkgc2VjcmV0cyBpbiBpdA==" * 5,
 )
 """Texts that look like something and are not."""

@@ -188,6 +188,15 @@ def test_chunks_make_no_difference(data: st.DataObject, text: str, between: str)
     assert rebuilt == whole(text)
 
 
+def test_a_word_of_which_a_part_is_out_is_as_long_as_it_was() -> None:
+    """A leak behind a word without end begins at the same letter, whether the word begins outside or not."""
+    end = RULES[18:67]
+    for first in (RULES[:74], "Well", ""):
+        text = f"{first}{'x' * 40}{end}"
+        for place in range(1, len(text)):
+            assert scrubbed([text[:place], text[place:]]) == whole(text)
+
+
 def test_single_characters_and_random_chunks_of_a_long_leak() -> None:
     """A leak that is longer than the limit is swallowed to its end, cut anywhere."""
     text = f"Here it is: {RULES} {RULES} Done, and now about your boat, which is red."
@@ -221,6 +230,7 @@ HOSTILE = {
     "seeds": "nevertellan xxxxxxxxxxxxxxxxxxxx " * 6_000,
     "blanks": " " * 200_000,
     "one letter": "a" * 200_000,
+    "one character that is eighteen letters": "\ufdfa" * 70_000,
     "spaced": " ".join("night watchman" * 7_000),
     "breaks": ("n" + " " * 9) * 11_000,
 }

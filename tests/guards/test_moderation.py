@@ -16,6 +16,8 @@ from recollect import (
     Message,
     ModelNotAskableError,
     ModerationProcessor,
+    Parallel,
+    PIIDetector,
     RecollectError,
     TextPart,
 )
@@ -244,3 +246,21 @@ async def test_only_chosen_categories_count() -> None:
     messages = [Message("user", THREAT)]
     guard = ModerationProcessor(categories=["hate"])
     assert await guard.process_input(messages, context(new_run())) == messages
+
+
+@both_modes
+async def test_it_runs_beside_other_guards_unless_it_edits(mode: Mode) -> None:
+    """In a `Parallel` it blocks or warns on both sides; what leaves messages out cannot run beside others."""
+    sides = [Parallel(PIIDetector(), ModerationProcessor(), id=name) for name in ("asked", "said")]
+    async with Memory() as memory:
+        model = model_of("Write to ada@example.org.", f"So be it: {THREAT}", mode=mode)
+        agent = Agent(model, memory=memory, input_processors=sides[:1], output_processors=sides[1:])
+        assert (await answer(agent, mode, "Hello")).text == "Write to ***@***.***."
+        for prompt in ("And now?", THREAT):
+            result = await answer(agent, mode, prompt)
+            assert result.tripwire is not None
+            assert result.tripwire.processor_id == "moderation"
+        assert len(await memory.get_messages()) == 2
+    assert len(model.shown) == 2
+    with pytest.raises(InvalidArgumentError, match="ModerationProcessor is neither a SpanGuard nor marked"):
+        Parallel(PIIDetector(), ModerationProcessor("filter"))

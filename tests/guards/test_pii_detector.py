@@ -66,15 +66,15 @@ async def test_text_that_is_redacted_to_nothing_is_not_the_text_as_it_was() -> N
 
 
 async def test_only_what_is_found_changes_in_a_message() -> None:
-    """Files, metadata, numbers and names of tools stay; texts among a call's arguments do not."""
+    """Files, metadata and names of tools stay; texts and numbers among a call's arguments do not."""
     file = FilePart("image/png", data="MTIzLTQ1LTY3ODk=", name="a.png")
-    call = ToolCall("c", "send", {"to": ["ada@example.org"], "count": 4111111111111111})
+    call = ToolCall("c", "send", {"to": ["ada@example.org"], "count": 41, "card": 4111111111111111})
     message = Message("assistant", [TextPart(TEXT), file, call], metadata={"mail": "ada@example.org"})
     (after,) = await PIIDetector().process_output_result([message], context(new_run(), "result"))
     assert after.parts == (
         TextPart("Mail ***@***.***, SSN [REDACTED]."),
         file,
-        ToolCall("c", "send", {"to": ["***@***.***"], "count": 4111111111111111}),
+        ToolCall("c", "send", {"to": ["***@***.***"], "count": 41, "card": "[REDACTED]"}),
     )
     assert after.metadata == message.metadata
     shown = await PIIDetector().process_tool_call(call, context(new_run(), "tool_call"))
@@ -291,6 +291,12 @@ async def test_detectors_run_side_by_side() -> None:
         ({"patterns": {"email": "x"}}, "'email' must be a small word of its own"),
         ({"patterns": {"Big Name": "x"}}, "must be a small word of its own"),
         ({"patterns": {"odd": "("}}, "odd is not a regular expression"),
+        ({"patterns": {"odd": 5}}, "odd is not a regular expression: int"),
+        ({"patterns": {5: "x"}}, "must be a small word of its own"),
+        ({"patterns": ["x"]}, "patterns: must be a dict of patterns, not list"),
+        ({"types": []}, "types: must name at least one of email, phone"),
+        ({"engine": "presidio"}, "engine: must be an object with `find(text)`, not str"),
+        ({"on_detection": "log"}, "on_detection: must be a plain function"),
     ],
 )
 def test_options_are_checked_at_construction(options: dict[str, Any], message: str) -> None:

@@ -106,6 +106,12 @@ def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
         ("-----BEGIN PUBLIC KEY-----\nMIIE1234\n-----END PUBLIC KEY-----", []),
         ("-----BEGIN PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE1234 and then", ["secret"]),
         ("pay 4111111111111111. 5105 1051 0510 5100 12", ["card", "card"]),
+        ("number 1234 5678 9012 3456 and 5678 9012 3456 1234 of a series", []),
+        ("978-0-596-52068-7", []),
+        ("part A-400-123-4567, then 415-555-0132", ["phone"]),
+        ("part A-400-123-4567 415-555-0132", ["phone"]),
+        ("Tel-415-555-0132", ["phone"]),
+        ("visa-4111-1111-1111-1111", ["card"]),
     ],
 )
 def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:
@@ -116,6 +122,8 @@ def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
+        ("at HarbourLights.Com, Light-House.technology or quay.berlin", ["url", "url", "url"]),
+        ("It is done.Com on, go home.Net result: none.", []),
         ("see example.com.", ["url"]),
         ("see (www.example.com/a(b)).", ["url"]),
         ("https://a:b1@example.com/x", ["url"]),

@@ -249,6 +249,47 @@ class TestPrompt:
         with pytest.raises(TripWire, match="longer than the limit of 5"):
             await limiter.process_input([said("old " * 30), said("now", origin="input")], context(new_run()))
 
+    @both_modes
+    async def test_limit_holds_for_every_request_of_a_run(self, mode: Mode) -> None:
+        """What tools give back pushes old messages out of the view; the turn and the store stay whole."""
+
+        def look(word: str) -> str:
+            """Look a word up."""
+            return f"{word} means " + "much " * 20
+
+        model = ScriptedModel(
+            [ToolCall("a", "look", {"word": "x"}), ToolCall("b", "look", {"word": "y"}), "ok"]
+        )
+        async with Memory(last_messages=None) as memory:
+            for number in range(10):
+                await memory.add_message("user", f"message number {number} of the history")
+            limiter = TokenLimiterProcessor(120)
+            agent = Agent(model, memory=memory, tools=[look], input_processors=[limiter])
+            result = await answer(agent, mode, "look them up")
+            assert len(await memory.get_messages(None)) == 16
+        # Ten messages and the prompt; then a round of two at a time, for as long as all fits.
+        assert [len(shown) for shown in model.shown] == [11, 13, 12]
+        again = await TokenLimiterProcessor(120).process_input(model.shown[2], context(new_run()))
+        assert again == model.shown[2]
+        assert [message.text for message in model.shown[2][-5:-4]] == ["look them up"]
+        assert result.text == "ok"
+
+    @both_modes
+    async def test_turn_that_outgrows_the_limit_stops_the_run(self, mode: Mode) -> None:
+        """A result that does not fit is not left out, which would have the model ask for it again."""
+
+        def look() -> str:
+            """Look it up."""
+            return "much " * 200
+
+        model = ScriptedModel([ToolCall("a", "look", {}), "ok"])
+        async with Memory() as memory:
+            agent = Agent(model, memory=memory, tools=[look], input_processors=[TokenLimiterProcessor(100)])
+            result = await answer(agent, mode, "look it up")
+            assert await memory.get_messages() == []
+        assert "longer than the limit of 100" in str(result.tripwire)
+        assert len(model.shown) == 1
+
     async def test_every_part_counts(self) -> None:
         """Reasoning, files, overhead and JSON are in the sum."""
         parts = [ReasoningPart("thinking"), FilePart("image/png", url="http://x.example/a.png")]

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.processors.contexts import new_run
@@ -10,6 +10,7 @@ from tests.processors.contexts import new_run
 from recollect import InvalidArgumentError, RunContext
 from recollect.processors.detection import (
     Detection,
+    check_callback,
     check_choice,
     check_choices,
     check_share,
@@ -74,3 +75,16 @@ def test_option_is_returned_when_it_is_allowed() -> None:
     assert check_choice("one", "option", ("one", "two")) == "one"
     assert check_choices(["two", "one"], "option", ("one", "two")) == ("two", "one")
     assert (check_share(0, "option"), check_share(0.5, "option"), check_share(1, "option")) == (0.0, 0.5, 1.0)
+
+
+def test_callback_is_a_plain_function() -> None:
+    """One that is async would never run, which nobody would notice."""
+
+    async def told(found: Sequence[Detection], ctx: RunContext) -> None:
+        """Do nothing."""
+
+    for wrong in (told, "log", 5):
+        with pytest.raises(InvalidArgumentError, match="on_detection: must be a plain function"):
+            check_callback(cast("Any", wrong))
+    assert check_callback(None) is None
+    assert check_callback(print) is print

@@ -20,7 +20,7 @@ from recollect.agent.telemetry import emit_spans
 from recollect.checks import MAX_TEXT_BYTES
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
-from recollect.processors.chain import run_input, run_tool_call, run_tool_result
+from recollect.processors.chain import run_input, run_next_step, run_tool_call, run_tool_result
 from recollect.processors.output import OutputChain
 from recollect.processors.tool_run import tools_of
 from recollect.processors.turn import TurnBuilder, assistant_id
@@ -171,7 +171,7 @@ class Run:
                     yield part
             if self.state.stop_reason is not None:
                 break
-            messages += shown.messages()
+            messages = await run_next_step(self.plan.input_side, [*messages, *shown.messages()], self.state)
         else:
             self.state.stop_reason = "tool_limit"
             if self.plan.limit_answer:

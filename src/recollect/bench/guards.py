@@ -1,43 +1,45 @@
-"""The benchmark of the guards: `recollect bench guards`, on labelled files that the caller names."""
+"""The benchmark of the guards: `recollect bench guards`, on a stream and on labelled files that are named."""
 
-import importlib
+import asyncio
+import importlib.util
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from recollect.bench import guards_pii
+from recollect.bench import guards_injection, guards_pii
+from recollect.bench.guards_stream import measure_stream
 from recollect.bench.machine import facts
 from recollect.bench.report import Goal, Part, Report, Show
 from recollect.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _PII_F1, _PII_TIME = 0.93, 3.0
 _RULES_RECALL, _RULES_FALSE = 0.55, 0.03
 _CLASSIFIER_RECALL, _CLASSIFIER_FALSE = 0.90, 0.06
+_STREAM_SPEED, _HELD_BACK = 1.0, 256
 
 
 def run(pii: Path | None, injection: Path | None, *, show: Show) -> Report:
-    """Measure what files are given for."""
-    if pii is None and injection is None:
-        raise InvalidArgumentError("pii", "give a labelled file with --pii, with --injection, or with both")
+    """Measure a stream, and what files are given for."""
+    files = [(path, name) for path, name in ((pii, "pii"), (injection, "injection")) if path is not None]
+    for path, name in files:
+        if not path.is_file():
+            raise InvalidArgumentError(name, f"there is no file {path}")
     found = Part()
     if pii is not None:
-        found.add(_pii_part(_existing(pii, "pii"), show))
+        found.add(_pii_part(pii, _share_of(show, 0, 0.1)))
     if injection is not None:
-        found.add(_injection_part(_existing(injection, "injection"), show))
+        found.add(_injection_part(injection, _share_of(show, 0.1, 0.6)))
+    found.add(_stream_part(_share_of(show, 0.6, 1)))
     show("done", 1)
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         machine = facts(Path(folder))
     return Report("guards", datetime.now(UTC).date().isoformat(), machine, found)
 
 
-def _existing(path: Path, argument: str) -> Path:
-    if not path.is_file():
-        raise InvalidArgumentError(argument, f"there is no file {path}")
-    return path
+def _share_of(show: Show, begin: float, end: float) -> Show:
+    """Return what shows the progress of a part as that of the whole."""
+    return lambda text, done: show(text, begin + (end - begin) * done)
 
 
 def _pii_part(path: Path, show: Show) -> Part:
@@ -54,9 +56,7 @@ def _pii_part(path: Path, show: Show) -> Part:
 
 
 def _injection_part(path: Path, show: Show) -> Part:
-    module = importlib.import_module("recollect.bench.guards_injection")
-    measure = cast("Callable[[Path, Callable[[str], object]], dict[str, Any]]", module.measure)
-    figures = measure(path, lambda text: show(text, 0.5))
+    figures = cast("dict[str, Any]", guards_injection.measure(path, show))
     goals = [
         _at_least("Injection, rules alone: recall", _RULES_RECALL, figures["recall"]),
         _at_most("Injection, rules alone: false alarms", _RULES_FALSE, figures["false_positive_rate"]),
@@ -72,6 +72,19 @@ def _injection_part(path: Path, show: Show) -> Part:
             ),
         ]
     return Part(goals, {"injection": figures})
+
+
+def _stream_part(show: Show) -> Part:
+    if importlib.util.find_spec("rs_bpe") is None:
+        return Part(notes=["Streams were not measured: pip install 'recollect[guard]'."])
+    figures = asyncio.run(measure_stream(show))
+    goals = [
+        _at_least("Stream through PII, scrubber and limiter: MB/s", _STREAM_SPEED, figures["mb_per_second"]),
+        _at_most("Stream: longest text held back, characters", _HELD_BACK, figures["longest_held_back"]),
+    ]
+    sizes = ", ".join(f"{speed:g} of {size}" for size, speed in figures["mb_per_second_by_chunk"].items())
+    note = f"Stream: on one core, in chunks of 64 characters; in MB/s by characters of a chunk: {sizes}."
+    return Part(goals, {"stream": dict(figures)}, [note])
 
 
 def _at_least(name: str, limit: float, measured: float | None) -> Goal:

@@ -5,6 +5,7 @@ label are not judged: whether a text holds a secret is unknown where nobody mark
 """
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +23,12 @@ STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 _PASSES = 3  # the best of them counts, in time of the processor, since others use the machine too
 _NAMES = {
     # What else these types are called in labelled sets; an identity number counts as the US's does.
-    **dict.fromkeys(("domain", "domain_name", "url_domain"), "url"),
-    **dict.fromkeys(("email_address", "e-mail"), "email"),
-    **dict.fromkeys(("phone_number", "telephone"), "phone"),
-    **dict.fromkeys(("credit_card", "credit_card_number", "creditcard"), "card"),
-    **dict.fromkeys(("us_ssn", "national_id"), "ssn"),
-    **dict.fromkeys(("iban_code",), "iban"),
+    **dict.fromkeys(("domain", "domain_name", "url_domain", "website", "web_address"), "url"),
+    **dict.fromkeys(("email_address", "e_mail", "mail"), "email"),
+    **dict.fromkeys(("phone_number", "phonenumber", "telephone", "telephone_number"), "phone"),
+    **dict.fromkeys(("credit_card", "credit_card_number", "creditcard", "card_number"), "card"),
+    **dict.fromkeys(("us_ssn", "social_security_number", "national_id"), "ssn"),
+    **dict.fromkeys(("iban_code", "iban_number"), "iban"),
     **dict.fromkeys(("ip_address", "ipv4", "ipv6"), "ip"),
     **dict.fromkeys(("mac_address",), "mac"),
     **dict.fromkeys(("date_of_birth",), "dob"),
@@ -113,7 +114,7 @@ def count(rows: Sequence[Labelled], found: Sequence[Sequence[Finding]]) -> dict[
 def read_labelled(path: Path) -> list[Labelled]:
     """Read labelled texts; a line that is none is an error that names it."""
     rows: list[Labelled] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
         if line.strip():
             try:
                 rows.append(_labelled(json.loads(line)))
@@ -131,11 +132,12 @@ def _labelled(row: dict[str, Any]) -> Labelled:
     if not isinstance(text, str):
         raise TypeError
     spans = cast("list[dict[str, Any]]", row["spans"])
-    return Labelled(text, [(_type_of(span), int(span["start"]), int(span["end"])) for span in spans])
+    places = [(_type_of(span), int(span["start"]), int(span["end"])) for span in spans]
+    return Labelled(text, [place for place in places if place[1] < place[2]])
 
 
 def _type_of(span: dict[str, Any]) -> str:
-    name = str(span["type"]).lower()
+    name = re.sub(r"[\W_]+", "_", str(span["type"]).strip().lower())
     return _NAMES.get(name, name)
 
 

@@ -1,6 +1,5 @@
 """Streaming through the guards of an answer: how much text passes in a second, and how much is held back."""
 
-import importlib
 import time
 from typing import TypedDict
 
@@ -9,6 +8,7 @@ from recollect.bench.texts import Talk
 from recollect.messages import Message
 from recollect.processors.base import Processor, RunIds, RunState, TextDelta
 from recollect.processors.output import OutputChain
+from recollect.processors.pii import PIIDetector
 from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
 from recollect.processors.token_limiter import TokenLimiterProcessor
 from recollect.trace import Trace
@@ -77,13 +77,8 @@ def tricky_texts() -> list[str]:
 
 
 def _guards(limit: int) -> list[Processor]:
-    """Return the guards of an answer in document A's order; the one for personal data if it is there."""
-    guards: list[Processor] = [SystemPromptScrubber(), TokenLimiterProcessor(limit)]
-    try:
-        found = importlib.import_module("recollect.processors.pii")
-    except ImportError:
-        return guards
-    return [found.PIIDetector(), *guards]
+    """Return the guards of an answer in document A's order."""
+    return [PIIDetector(), SystemPromptScrubber(), TokenLimiterProcessor(limit)]
 
 
 def _run() -> RunState:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.bench_guards import run_guards
 from recollect.cli.bench_recall import Data, run_recall
 from recollect.cli.bench_store import Messages, Postgres, Quick, run_store, show_report
 from recollect.cli.bench_turn import run_turn
@@ -29,6 +30,7 @@ def bench_all(
     reports = [
         run_recall(data=data, quick=quick, postgres=postgres),
         run_turn(quick=quick),
+        run_guards(),
         run_store(quick=quick, postgres=postgres, messages=messages),
     ]
     for report in reports:

@@ -1,4 +1,4 @@
-"""`recollect bench guards`: how well the guards find what they look for, on labelled files."""
+"""`recollect bench guards`: how fast the guards are, and how well they find things in labelled files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -23,16 +23,21 @@ Injection = Annotated[
 
 
 def bench_guards(pii: Pii = None, injection: Injection = None, json: Json = False) -> None:
-    """Measure precision, recall and speed of the guards on labelled texts."""
-    from recollect.bench.guards import run
-
-    with progress_bar() as show:
-        report = run(pii, injection, show=show)
+    """Measure the guards on a stream, and how well they find things in labelled texts."""
+    report = run_guards(pii=pii, injection=injection)
     if json:
         write_json({**report.as_json(), **report.found.figures})
         return
     show_report(report)
     _show_figures(report)
+
+
+def run_guards(*, pii: Path | None = None, injection: Path | None = None) -> "Report":
+    """Run the benchmark of the guards behind a progress bar."""
+    from recollect.bench.guards import run
+
+    with progress_bar() as show:
+        return run(pii, injection, show=show)
 
 
 def _show_figures(report: "Report") -> None:

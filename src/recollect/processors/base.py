@@ -230,13 +230,15 @@ class Processor:
     `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
     that the model is shown. `after_memory` puts it behind memory on the input side. `blocks_only` promises
     that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
-    `writes_memory` says that what it stages is what `result.saved` is about.
+    `writes_memory` says that what it stages is what `result.saved` is about. `every_step` has the input hook
+    of one that edits the view run again before each further request to the model, once tools have answered.
     """
 
     id: str = ""
     edits: Literal["turn", "view"] = "turn"
     after_memory: bool = False
     blocks_only: bool = False
+    every_step: ClassVar[bool] = False
     observes: ClassVar[bool] = False
     writes_memory: ClassVar[bool] = False
 

@@ -54,7 +54,7 @@ async def run_on_messages(
     entry.messages_in = len(messages)
     after = checked_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
     entry.messages_out = len(after)
-    entry.changes = describe_changes(messages, after)
+    entry.changes += describe_changes(messages, after)
     return after
 
 
@@ -88,6 +88,15 @@ async def run_input(
             kept = _carried_over(kept, view, after)
         view = after
     return view, kept
+
+
+async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
+    """Show the prompt, with what tools gave back, to those that see every step; return the model's view."""
+    for processor in processors:
+        if processor.every_step and processor.edits == "view":
+            ctx = RunContext(run, id_of(processor), "input")
+            view = await run_on_messages(processor, ctx, "process_input", view)
+    return view
 
 
 async def run_tool_call(processors: Sequence[Processor], call: ToolCall, run: RunState) -> ToolCall:

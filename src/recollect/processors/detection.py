@@ -3,6 +3,7 @@
 A detection names its kind, its place and its score, never the text: that must appear in no log and no trace.
 """
 
+import inspect
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,18 @@ def report(
     _log.info("%s %s: %d found (%s)", ctx.processor_id, action, len(detections), kinds)
     if on_detection is not None:
         on_detection(detections, ctx)
+
+
+def check_callback(on_detection: OnDetection | None) -> OnDetection | None:
+    """Return a plain function: findings are told in the middle of a guard's work, where nothing can wait."""
+    if on_detection is not None and (
+        not callable(cast("object", on_detection)) or inspect.iscoroutinefunction(on_detection)
+    ):
+        raise InvalidArgumentError(
+            "on_detection",
+            "must be a plain function of the detections and the context; an async one would never run",
+        )
+    return on_detection
 
 
 def check_choice(value: T, argument: str, allowed: Collection[T]) -> T:

@@ -95,19 +95,23 @@ class HoldBack:
         replacement: Callable[[str], str] = lambda _: REDACTED,
         settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
         find_behind: Callable[[str, int], list[Span]] | None = None,
+        batch: int = 1,
     ) -> None:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
         `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
         each stretch of text before it is let out: the text around it, and where in that it begins and ends.
-        `find_behind` may leave out what ends before a place.
+        `find_behind` may leave out what ends before a place. Small chunks are looked at together, once there
+        are as many characters as a `batch` has.
         """
         self._find = find
         self._open_from = open_from
-        self._limit = limit
+        self._batch = max(min(batch, limit // 2), 1)
+        self._limit = limit - self._batch + 1  # with what waits for the others of its batch
         self._replacement = replacement
         self._settle = settle
         self._find_behind = find_behind
+        self._waiting = ""
         self._context = ""
         self._held = ""
         self._swallowed = ""
@@ -115,6 +119,14 @@ class HoldBack:
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
+        text = self._waiting + text
+        if len(text) < self._batch:
+            self._waiting = text
+            return ""
+        self._waiting = ""
+        return self._look_at(text)
+
+    def _look_at(self, text: str) -> str:
         if self._swallowed:
             text = self._swallow(text)
         self._held += text
@@ -131,8 +143,10 @@ class HoldBack:
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
+        text, self._waiting = self._waiting, ""
+        out = self._look_at(text) if text else ""
         self._swallowed = ""
-        out = self._release(len(self._held), self._spans(self._held))
+        out += self._release(len(self._held), self._spans(self._held))
         self._context = ""
         return out
 

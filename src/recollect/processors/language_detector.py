@@ -9,7 +9,14 @@ from recollect.errors import InvalidArgumentError, ModelNotAskableError
 from recollect.guards.language import Guess, guess_language
 from recollect.messages import Message, Part, TextPart
 from recollect.processors.base import Processor, RunContext
-from recollect.processors.detection import Detection, OnDetection, check_choice, check_share, report
+from recollect.processors.detection import (
+    Detection,
+    OnDetection,
+    check_callback,
+    check_choice,
+    check_share,
+    report,
+)
 from recollect.processors.fence import fenced
 
 LanguageStrategy: TypeAlias = Literal["detect", "block", "warn", "translate"]
@@ -57,7 +64,7 @@ class LanguageDetector(Processor):
         self._threshold = check_share(threshold, "threshold")
         self._min_length = check_int(min_length, "min_length", minimum=1)
         self._model = model
-        self._on_detection = on_detection
+        self._on_detection = check_callback(on_detection)
         self.id = id or self.id
 
     @property

@@ -12,6 +12,7 @@ from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import (
     Detection,
     OnDetection,
+    check_callback,
     check_choice,
     check_choices,
     check_share,
@@ -58,8 +59,9 @@ class ModerationProcessor(Processor):
         self._categories = _checked_categories(categories, free=judge is not None)
         self._threshold = check_share(threshold, "threshold")
         self._judge = judge
-        self._on_detection = on_detection
+        self._on_detection = check_callback(on_detection)
         self.id = id or self.id
+        self.blocks_only = strategy != "filter"
 
     @property
     def needs_whole_text(self) -> bool:

@@ -22,7 +22,8 @@ from recollect.processors.stage import Stage, StreamHook
 from recollect.processors.turn import TurnBuilder, assistant_id
 from recollect.trace import TraceEntry
 
-_Stop: TypeAlias = tuple[StreamHook, RunContext, TraceEntry, int]  # what a piece of text meets, and where
+# What a piece of text meets, and where; a processor without a stream hook only takes note.
+_Stop: TypeAlias = tuple[int, StreamHook | None, RunContext, TraceEntry | None, TurnBuilder | None]
 
 
 class OutputChain:
@@ -36,7 +37,6 @@ class OutputChain:
         self._speaking_step: int | None = None
         self._even_step: int | None = None
         self._short_way: list[_Stop] = []
-        self._short_way_builders: list[TurnBuilder] = []
         self._short_way_ends = False
         self.released_characters = 0
 
@@ -52,31 +52,39 @@ class OutputChain:
             if step != self._even_step:
                 self._look_for_the_short_way(step)
             return released
-        # Text, which nearly every part is, takes a way without detours for as long as nobody changes it.
-        text = part.text
-        size = len(text)
+        # Text, which nearly every part is, takes a way without detours for as long as it stays one text.
+        return await self._push_text(step, part)
+
+    async def _push_text(self, step: int, part: TextDelta) -> list[StreamPart]:
         started = perf_counter()
-        for hook, ctx, entry, place in self._short_way:
-            try:
-                parts = await hook(part, ctx)
-            except BaseException as error:
-                self._stages[place].failed(part, error, started)
-                raise
-            now = perf_counter()
-            entry.milliseconds += (now - started) * 1000
-            entry.calls += 1
-            entry.characters_in += size
-            started = now
-            if type(parts) is not list or len(parts) != 1 or parts[0] is not part:
-                return await self._changed(step, part, parts, place)
-        for builder in self._short_way_builders:
-            builder.add_text(step, text)
+        for place, hook, ctx, entry, builder in self._short_way:
+            if hook is not None and entry is not None:
+                size = len(part.text)
+                try:
+                    parts = await hook(part, ctx)
+                except BaseException as error:
+                    self._stages[place].failed(part, error, started)
+                    raise
+                now = perf_counter()
+                entry.milliseconds += (now - started) * 1000
+                entry.calls += 1
+                entry.characters_in += size
+                started = now
+                if type(parts) is not list or len(parts) > 1 or (parts and type(parts[0]) is not TextDelta):
+                    return await self._send(step, self._stages[place].take_answer(part, parts), place + 1)
+                if not parts:
+                    entry.characters_added -= size
+                    return []
+                part = cast("TextDelta", parts[0])
+                entry.characters_added += len(part.text) - size
+            if builder is not None:
+                builder.add_text(step, part.text)
         if self._short_way_ends:
             return []
         if step != self._speaking_step:
             return self._release(step, [part])
-        self._released.add_text(step, text)
-        self.released_characters += size
+        self._released.add_text(step, part.text)
+        self.released_characters += len(part.text)
         return [part]
 
     def _look_for_the_short_way(self, step: int) -> None:
@@ -87,22 +95,13 @@ class OutputChain:
         holding = next((place for place, stage in enumerate(self._stages) if stage.holds), None)
         stages = self._stages if holding is None else self._stages[: holding + 1]
         self._short_way = [
-            (stage.hook, stage.ctx, stage.entry, place)
+            (place, stage.hook, stage.ctx, stage.entry, stage.passed if stage.has_result else None)
             for place, stage in enumerate(stages)
-            if stage.hook is not None and stage.entry is not None
+            if stage.hook is not None or stage.has_result
         ]
-        self._short_way_builders = [stage.passed for stage in stages if stage.has_result]
         self._short_way_ends = holding is not None
         is_even = all(stage.step == step and (stage.entry or not stage.hook) for stage in stages)
         self._even_step = step if is_even else None
-
-    async def _changed(self, step: int, part: TextDelta, answer: object, place: int) -> list[StreamPart]:
-        """Go on by the long way with what a stage made of a piece of text."""
-        for stage in self._stages[:place]:
-            if stage.has_result:
-                stage.passed.add(step, [part])
-        parts = self._stages[place].take_answer(part, answer)
-        return await self._send(step, parts, place + 1)
 
     async def close(self, prompt: list[Message]) -> tuple[list[StreamPart], list[Message]]:
         """End the stream, run the result hooks, and return what is released last and the finished turn."""

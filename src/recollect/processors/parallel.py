@@ -42,6 +42,7 @@ class Parallel(SpanGuard):
         self._finders = [guard for guard in self._members if isinstance(guard, SpanGuard)]
         self._blockers = [guard for guard in self._members if not isinstance(guard, SpanGuard)]
         self.holdback_limit = max((guard.holdback_limit for guard in self._finders), default=0)
+        self.batch = max((guard.batch for guard in self._finders), default=1)
 
     @property
     def members(self) -> list[Processor]:
@@ -59,6 +60,10 @@ class Parallel(SpanGuard):
     def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Return the same, but for what was let out earlier."""
         return _merged([_found(guard, text, start, ctx) for guard in self._finders], ctx)
+
+    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:
+        """Return the same for a text that stands under a name among a tool's values."""
+        return _merged([_found(guard, text, 0, ctx, name) for guard in self._finders], ctx)
 
     def open_from(self, text: str) -> int:
         """Return the earliest place where one of the guards may still find something."""
@@ -198,12 +203,12 @@ def _checked_member(guard: object) -> Processor:
     return guard
 
 
-def _found(guard: SpanGuard, text: str, start: int, ctx: RunContext) -> list[Span]:
+def _found(guard: SpanGuard, text: str, start: int, ctx: RunContext, name: str = "") -> list[Span]:
     """Let one guard look at a text, timed and noted under its own name."""
     own = ctx.member(id_of(guard))
     with own.trace.timed(own.processor_id, own.phase) as entry:
         try:
-            return ordered(guard.checked_find(text, own, start), text)
+            return ordered(guard.checked_find(text, own, start, name), text)
         except TripWire as trip:
             trip.processor_id = trip.processor_id or own.processor_id
             entry.tripwire = trip.reason

@@ -16,6 +16,7 @@ from recollect.processors.base import RunContext
 from recollect.processors.detection import (
     Detection,
     OnDetection,
+    check_callback,
     check_choice,
     check_choices,
     check_share,
@@ -33,10 +34,15 @@ Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
 HOLDBACK = 256
 """How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
 
+BATCH = 24
+"""How many characters of a stream are looked at together; chunks of models are mostly shorter."""
+
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HASH_SIZE = 16
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
+_LONGEST_NAME = 40
+_WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 _KEPT = re.compile(r"[\W_]+")
 
 
@@ -51,6 +57,7 @@ class PIIDetector(SpanGuard):
 
     id = "pii"
     holdback_limit = HOLDBACK
+    batch = BATCH
 
     def __init__(  # noqa: PLR0913 - all by keyword, each an option of its own
         self,
@@ -79,14 +86,16 @@ class PIIDetector(SpanGuard):
         self._method = check_choice(method, "method", get_args(Method))
         self._allowed = _checked_allow(allow)
         self._key = _checked_key(key)
-        self._engine = engine
-        self._on_detection = on_detection
+        self._engine = _checked_engine(engine)
+        self._on_detection = check_callback(on_detection)
         self._finder = PIIFinder(
             check_choices(DEFAULT_TYPES if types is None else types, "types", TYPES),
             regions=check_choices(regions, "regions", REGIONS),
-            patterns=_checked_patterns(patterns or {}),
+            patterns=_checked_patterns({} if patterns is None else patterns),
             threshold=check_share(threshold, "threshold"),
         )
+        if not (self._finder.looks_for_something or engine is not None):
+            raise InvalidArgumentError("types", f"must name at least one of {', '.join(TYPES)}")
 
     def find(self, text: str, ctx: RunContext) -> list[Span]:
         """Return what is to be written where; what is only reported is left alone."""
@@ -96,11 +105,26 @@ class PIIDetector(SpanGuard):
         """Return the same, but for what was let out earlier."""
         if self._strategy == "warn":
             return []
-        found = self._findings(text, start)
+        return self._spans(text, start, self._findings(text, start), ctx)
+
+    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:
+        """Return the same; the name of a tool's value says what it is, or what it is not."""
+        label = _label(name)
+        size = len(label)
+        found = [
+            item._replace(start=max(item.start - size, 0), end=item.end - size)
+            for item in self._findings(label + text, size)
+            if item.end > size
+        ]
+        return self._spans(text, 0, found, ctx)
+
+    def _spans(self, text: str, start: int, found: list[Finding], ctx: RunContext) -> list[Span]:
         # The same text is settled next.
         ctx.state["found"] = (text, start, found)
+        if self._strategy == "warn" or not found:
+            return []
         if self._strategy == "filter":
-            return [Span(0, len(text), "")] if found else []
+            return [Span(0, len(text), "")]
         return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
 
     def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
@@ -124,7 +148,8 @@ class PIIDetector(SpanGuard):
         """Return where something may begin that is not finished at the end of the text."""
         place = self._finder.open_from(text)
         # What is only reported must never be swallowed, however long it is.
-        return max(place, len(text) - self.holdback_limit) if self._strategy == "warn" else place
+        most = self.holdback_limit - self.batch
+        return max(place, len(text) - most) if self._strategy == "warn" else place
 
     @property
     def holds_whole_text(self) -> bool:
@@ -160,9 +185,16 @@ class PIIDetector(SpanGuard):
 
     def _digest(self, kind: str, match: str) -> str:
         """Return a keyed digest in letters, so that no rule finds a number in it."""
-        plain = match.casefold() if kind in ("email", "secret", "url") else _KEPT.sub("", match.casefold())
+        plain = match if kind == "secret" else match.casefold()
+        if kind not in ("email", "secret", "url"):
+            plain = _KEPT.sub("", plain)
         digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
         return digest[:_HASH_SIZE].translate(_LETTERS)
+
+
+def _label(name: str) -> str:
+    """Return a name as words before a value: `phoneNumber` and `phone_number` as "phone Number: "."""
+    return f"{_WORD_BORDER.sub(' ', name[-_LONGEST_NAME:])}: "
 
 
 def _asked(engine: Engine, text: str) -> list[Finding]:
@@ -195,15 +227,30 @@ def _checked_key(key: object) -> bytes:
     return key.encode() if isinstance(key, str) else key
 
 
-def _checked_patterns(patterns: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
+def _checked_engine(engine: Engine | None) -> Engine | None:
+    # A text has a `find` of its own.
+    if engine is not None and (isinstance(engine, str) or not callable(getattr(engine, "find", None))):
+        raise InvalidArgumentError(
+            "engine", f"must be an object with `find(text)`, not {type(engine).__name__}"
+        )
+    return engine
+
+
+def _checked_patterns(patterns: object) -> dict[str, re.Pattern[str]]:
+    if not isinstance(patterns, Mapping):
+        raise InvalidArgumentError("patterns", f"must be a dict of patterns, not {type(patterns).__name__}")
     checked: dict[str, re.Pattern[str]] = {}
-    for name, pattern in patterns.items():
-        if not _NAME.fullmatch(name) or name in TYPES:
+    for name, pattern in cast("Mapping[object, object]", patterns).items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in TYPES:
             raise InvalidArgumentError(
                 "patterns", f"{name!r:.60} must be a small word of its own, not one of {', '.join(TYPES)}"
             )
+        if not isinstance(pattern, str | re.Pattern):
+            raise InvalidArgumentError(
+                "patterns", f"{name} is not a regular expression: {type(pattern).__name__}"
+            )
         try:
-            checked[name] = re.compile(pattern)
+            checked[name] = re.compile(cast("str | re.Pattern[str]", pattern))
         except re.error as error:
             raise InvalidArgumentError("patterns", f"{name} is not a regular expression: {error}") from error
     return checked

@@ -5,7 +5,6 @@ works on the prompt, on tool calls and results, on the finished turn and on the 
 keeps back what could still become a match.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -14,21 +13,25 @@ from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall,
 from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, is_changed
 from recollect.processors.expand import id_of
 from recollect.processors.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
+from recollect.processors.texts import map_named_texts
 
 P = TypeVar("P", bound=ToolCall | ToolResult)
 
-DEFAULT_HOLDBACK = 512
+DEFAULT_HOLDBACK = 256
 """How many characters a stream may be held back for an unfinished match."""
 
 
 class SpanGuard(Processor):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
-    It looks at texts, reasoning, names and addresses of files, and at all texts in the arguments and the
-    results of tools; not into files, and not at metadata.
+    It looks at texts, reasoning, names and addresses of files, and at all texts and whole numbers in the
+    arguments and the results of tools; not into files, and not at metadata.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
+    batch: int = 1
+    """How many characters of a stream are looked at together: more of them cost less, and come later."""
+
     replacement: str = REDACTED
     """What is written in place of a match that is longer than the limit, and so was never found."""
 
@@ -44,9 +47,16 @@ class SpanGuard(Processor):
         """Return what `find` does; what ends before `start`, which was let out earlier, may be left out."""
         return self.find(text, ctx)
 
-    def checked_find(self, text: str, ctx: RunContext, start: int = 0) -> list[Span]:
+    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - some look at it
+        """Return what `find` does for a text or a number that stands under a name among a tool's values."""
+        return self.find(text, ctx)
+
+    def checked_find(self, text: str, ctx: RunContext, start: int = 0, name: str = "") -> list[Span]:
         """Return what `find` does, if it is a list of spans of the text."""
-        found = self.find_behind(text, start, ctx) if start else self.find(text, ctx)
+        if name:
+            found = self.find_named(text, name, ctx)
+        else:
+            found = self.find_behind(text, start, ctx) if start else self.find(text, ctx)
         if not _are_spans(found, text):
             raise RecollectError(
                 f"{id_of(self)}.find must return a list of Span values, with places in the text it was given"
@@ -115,6 +125,7 @@ class SpanGuard(Processor):
                     lambda text: self.checked_find(text, ctx),
                     self.open_from,
                     limit=self.holdback_limit,
+                    batch=self.batch,
                     replacement=self.replacement_of_open,
                     find_behind=lambda text, start: self.checked_find(text, ctx, start),
                     settle=lambda text, start, end: self.settle(text, start, end, ctx),
@@ -143,35 +154,15 @@ class SpanGuard(Processor):
 
     def _cleaned_tool(self, part: P, ctx: RunContext) -> P:
         before = part.arguments if isinstance(part, ToolCall) else part.content
-        after = self._cleaned_json(before, ctx)
+        after = map_named_texts(before, lambda text, name: self._clean(text, ctx, name))
         if after == before:
             return part
         return replace(part, **{"arguments" if isinstance(part, ToolCall) else "content": after})
 
-    def _cleaned_json(self, value: object, ctx: RunContext) -> object:
-        if isinstance(value, str):
-            return self._clean(value, ctx)
-        if isinstance(value, Mapping):
-            return self._cleaned_object(cast("Mapping[str, object]", value), ctx)
-        if isinstance(value, list | tuple):
-            return [self._cleaned_json(item, ctx) for item in cast("list[object]", value)]
-        return value
-
-    def _cleaned_object(self, value: Mapping[str, object], ctx: RunContext) -> dict[str, object]:
-        result: dict[str, object] = {}
-        for key, item in value.items():
-            name = cleaned = self._clean(key, ctx)
-            number = 1
-            while name in result or (name != key and name in value):
-                number += 1
-                name = f"{cleaned} ({number})"
-            result[name] = self._cleaned_json(item, ctx)
-        return result
-
-    def _clean(self, text: str, ctx: RunContext) -> str:
+    def _clean(self, text: str, ctx: RunContext, name: str = "") -> str:
         if not text:
             return text
-        spans = ordered(self.checked_find(text, ctx), text)
+        spans = ordered(self.checked_find(text, ctx, name=name), text)
         self.settle(text, 0, len(text), ctx)
         return apply_spans(text, spans)
 

@@ -1,6 +1,6 @@
 """Keeping the agent's instructions out of its answers, without a model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 
@@ -10,8 +10,9 @@ from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_ins
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.messages import Message, Part, TextPart, ToolCall
 from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
-from recollect.processors.detection import Detection, OnDetection, check_choice, report
+from recollect.processors.detection import Detection, OnDetection, check_callback, check_choice, report
 from recollect.processors.holdback import REDACTED
+from recollect.processors.texts import map_texts
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 """What happens to a leak: replaced, the run stopped, only reported, or taken out without a mark."""
@@ -58,13 +59,12 @@ class SystemPromptScrubber(Processor):
         self._allow = tuple(check_text(text, "allow") for text in checked_list(allow, "allow"))
         self._replacement = "" if strategy == "filter" else check_text(replacement, "replacement")
         self._limit = check_int(holdback_limit, "holdback_limit", minimum=_SMALLEST_HOLDBACK)
-        self._on_detection = on_detection
+        self._on_detection = check_callback(on_detection)
         self.id = id or self.id
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments, which are shown and kept; only a block stops the tool."""
-        cleaned = self._cleaned_json(dict(call.arguments), ctx)
-        return call if cleaned == call.arguments else replace(call, arguments=cleaned)
+        return self._cleaned_call(call, ctx)
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
         """Let out the text in which no leak can begin."""
@@ -99,19 +99,11 @@ class SystemPromptScrubber(Processor):
     def _cleaned_part(self, part: Part, ctx: RunContext) -> Part:
         if isinstance(part, TextPart):
             return TextPart(self._cleaned_text(part.text, ctx))
-        if isinstance(part, ToolCall):
-            return replace(part, arguments=self._cleaned_json(dict(part.arguments), ctx))
-        return part
+        return self._cleaned_call(part, ctx) if isinstance(part, ToolCall) else part
 
-    def _cleaned_json(self, value: object, ctx: RunContext) -> object:
-        if isinstance(value, str):
-            return self._cleaned_text(value, ctx)
-        if isinstance(value, dict):
-            items = cast("dict[str, object]", value).items()
-            return {key: self._cleaned_json(item, ctx) for key, item in items}
-        if isinstance(value, list | tuple):
-            return [self._cleaned_json(item, ctx) for item in cast("Sequence[object]", value)]
-        return value
+    def _cleaned_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        cleaned = map_texts(call.arguments, lambda text: self._cleaned_text(text, ctx))
+        return call if cleaned == call.arguments else replace(call, arguments=cleaned)
 
     def _cleaned_text(self, text: str, ctx: RunContext) -> str:
         matcher = self._new_matcher(ctx)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
+_NO_NAME = "value"  # of a number that stands under no key: alone, a sum could look like a phone number
+
 
 def texts_of(value: object) -> Iterator[str]:
     """Yield every text in a value, keys of objects included."""
@@ -21,22 +23,47 @@ def texts_of(value: object) -> Iterator[str]:
 
 def map_texts(value: object, change: Callable[[str], str]) -> object:
     """Return a value with every text changed; a key that becomes one that is there gets a number."""
-    if isinstance(value, str):
-        return change(value)
+    return _mapped(value, lambda item, _: change(item) if isinstance(item, str) else item, "")
+
+
+def map_named_texts(value: object, change: Callable[[str, str], str]) -> object:
+    """Return the same; `change` is also told the key that a text stands under, and is shown numbers as texts.
+
+    A number that changes becomes a text. Keys stand under nothing.
+    """
+    return _mapped(value, lambda item, name: _changed(item, name, change), "")
+
+
+def _changed(item: object, name: str, change: Callable[[str, str], str]) -> object:
+    if isinstance(item, str):
+        return change(item, name)
+    text = _written(item)
+    changed = change(text, name or _NO_NAME) if text else text
+    return item if changed == text else changed
+
+
+def _written(item: object) -> str:
+    """Return a whole number as its digits; anything else says nothing."""
+    if isinstance(item, float) and item.is_integer():
+        item = int(item)
+    return str(item) if isinstance(item, int) and not isinstance(item, bool) else ""
+
+
+def _mapped(value: object, change: Callable[[object, str], object], name: str) -> object:
     if isinstance(value, Mapping):
         return _mapped_object(cast("Mapping[str, object]", value), change)
     if isinstance(value, list | tuple):
-        return [map_texts(item, change) for item in cast("list[object]", value)]
-    return value
+        return [_mapped(item, change, name) for item in cast("list[object]", value)]
+    return change(value, name)
 
 
-def _mapped_object(value: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
+def _mapped_object(value: Mapping[str, object], change: Callable[[object, str], object]) -> dict[str, object]:
     result: dict[str, object] = {}
     for key, item in value.items():
-        name = changed = change(key)
+        name = changed = cast("str", change(key, ""))
         number = 1
         while name in result or (name != key and name in value):
             number += 1
             name = f"{changed} ({number})"
-        result[name] = map_texts(item, change)
+        result[name] = _mapped(item, change, key)
     return result

@@ -25,12 +25,14 @@ class TokenLimiterProcessor(Processor):
     In `output_processors` the answer is cut at a clean place, all its messages counted together, and the
     model stopped there: no further tools, finish reason `length`. In `input_processors` it runs behind memory
     and takes the oldest messages out of what the model is shown, a tool's call with its results; never a
-    system message, never the present turn, and nothing of what is kept.
+    system message, never the present turn, and nothing of what is kept. What tools give back counts: the
+    limit holds for every request to the model.
     """
 
     id = "token-limiter"
     after_memory = True
     edits = "view"
+    every_step = True
 
     def __init__(
         self,

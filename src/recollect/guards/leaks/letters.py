@@ -18,6 +18,7 @@ LONGEST_GAP = 8
 
 _WIDE = 0x2E80
 _REPEATED = 3
+_MOST_LETTERS = 4  # of one character: a few stand for whole sentences, which would be slow to look at
 _OTHERS = punctuation + whitespace + "".join(map(chr, range(32))) + "\x7f"
 _LOWER = {ord(letter): letter.lower() for letter in ascii_letters + digits}
 _LETTERS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS))}
@@ -101,5 +102,6 @@ class LetterReader:
 @lru_cache(maxsize=8192)
 def _folded(mark: str) -> str:
     """Return the letters of one character: none for a mark or a blank, several for a ligature."""
-    letters = "".join(part for part in unicodedata.normalize("NFKD", mark).casefold() if part.isalnum())
+    plain = unicodedata.normalize("NFKD", mark).casefold()
+    letters = "".join(part for part in plain if part.isalnum())[:_MOST_LETTERS]
     return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _WIDE else letters

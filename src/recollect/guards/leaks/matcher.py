@@ -100,19 +100,20 @@ class LeakMatcher:
     def _restart(self) -> None:
         self._reader = LetterReader(_AHEAD + ENOUGH * 2)  # so that a long gap ends whatever has begun
         self._waiting = ""  # what was not looked at
-        self._text = ""  # what is held back
-        self._offset = 0  # where it begins in the whole
-        self._done = 0  # where in the whole the text begins that is neither let out nor dropped
+        self._text: str = ""  # what is held back
+        self._before: int = 0  # how many letters stood right before it
+        self._offset: int = 0  # where it begins in the whole
+        self._done: int = 0  # where in the whole the text begins that is neither let out nor dropped
         self._letters = ""
         self._places: list[int] | None = None  # not known for as long as nothing may be a leak
-        self._next = 0  # the letter to decide on next
+        self._next: int = 0  # the letter to decide on next
         self._start = -1  # the letter with which a leak may begin, or the last that belongs to one
         self._is_leak = False
         self._run = 0
         self._covered_to = -1
         self._score = 0
-        self._begin = 0
-        self._last = 0
+        self._begin: int = 0
+        self._last: int = 0
         self._counts = [0, 0]
 
     def _pass(self, whole: str, count: int) -> str:
@@ -125,8 +126,9 @@ class LeakMatcher:
             if whole[place].isalnum():
                 pending -= 1
                 last = place if last < 0 else last
-        start = _word_start(whole, place)
+        start = _word_start(whole, place, self._before)
         self._reader.skip(self._offset + len(whole), self._offset + last if last >= 0 else None)
+        self._before = _letters_at_end(whole[:start], self._before)
         self._text = whole[start:]
         self._offset += start
         self._done = self._offset
@@ -166,7 +168,7 @@ class LeakMatcher:
         self._run = _RUN - 1
         self._covered_to = -1
         place = self._place(seed)
-        self._begin = max(_word_start(self._text, place - self._offset) + self._offset, self._done)
+        self._begin = max(self._word_start(place), self._done)
         if self._begin < place:
             odd = next((n for n in range(1, _ODD_LETTERS + 1) if self._place(seed + n) - place > n), 0)
             self._begin = self._place(seed + odd) if odd else self._begin
@@ -274,7 +276,9 @@ class LeakMatcher:
             self._done = end
             while keep and places[keep - 1] >= end:
                 keep -= 1
-        self._text = self._text[self._done - self._offset :]
+        cut = self._done - self._offset
+        self._before = _letters_at_end(self._text[:cut], self._before)
+        self._text = self._text[cut:]
         self._offset = self._done
         self._letters, self._places = self._letters[keep:], places[keep:]
         self._next = max(self._next - keep, 0)  # letters before a long gap need no decision
@@ -291,17 +295,33 @@ class LeakMatcher:
             return max(self._begin, self._done)
         if letter >= len(places):
             return self._offset + len(self._text)
-        return max(_word_start(self._text, places[letter] - self._offset) + self._offset, self._done)
+        return max(self._word_start(places[letter]), self._done)
+
+    def _word_start(self, place: int) -> int:
+        return _word_start(self._text, place - self._offset, self._before) + self._offset
 
 
-def _word_start(text: str, place: int) -> int:
-    """Return where the word begins that stands at a place, or the place itself in what is no word."""
+def _word_start(text: str, place: int, before: int) -> int:
+    """Return where the word begins that stands at a place, or the place itself in what is no word.
+
+    `before` says how many letters stood right before the text, as far as they matter: what was let out of a
+    word still belongs to it.
+    """
     start = place
     while start and text[start - 1].isalnum():
         start -= 1
         if place - start > _LONGEST_WORD:
             return place
-    return start
+    return place if not start and place + before > _LONGEST_WORD else start
+
+
+def _letters_at_end(text: str, before: int) -> int:
+    """Return how many letters a text ends with, and with how many that stood before it, if it is a word."""
+    size = len(text)
+    start = size
+    while start and size - start <= _LONGEST_WORD and text[start - 1].isalnum():
+        start -= 1
+    return size - start + (0 if start else before)
 
 
 def find_leaks(text: str, index: LeakIndex, *, limit: int = 160) -> list[Leak]:

@@ -22,7 +22,7 @@ def find_emails(text: str) -> Iterator[Finding]:
     place = text.find("@")
     while place >= 0:
         found = _DOMAIN.match(text, place + 1, place + 1 + _LONGEST) or _NUMERIC.match(text, place + 1)
-        start = _start(text, place)
+        start = _start(text, place) if found else place
         if found and start < place and text[start:place].lower() not in _NOT_PEOPLE:
             yield Finding("email", start, found.end())
         place = text.find("@", place + 1)

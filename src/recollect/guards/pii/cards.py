@@ -21,7 +21,10 @@ _BRANDS = (
     (re.compile(r"60|82|508"), {16}),
     (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
 )
+_LONG = 14  # shorter numbers in groups are mostly parts of others
 _EAN = 13
+_ZERO = ord("0")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _MOST_GROUPS = 7
 _LEAST_GROUP = 3
 
@@ -31,26 +34,23 @@ def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     if end - start < _SHORTEST:
         return
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
-    for place in range(len(groups)):
-        yield from _cards_from(text, groups[place : place + _MOST_GROUPS])
+    for place, (begin, stop) in enumerate(groups):
+        if stop - begin >= _LEAST_GROUP:
+            yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
 
 
-def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
-    """Yield the card numbers that begin with the first of some groups."""
+def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) -> Iterator[Finding]:
+    """Yield the card numbers that begin with the first of some groups; a short one is all of its run."""
     start, place = groups[0]
     number, mark = text[start:place], ""
     if _is_card(number):
         yield Finding("card", start, place)
     for begin, end in groups[1:]:
         between = text[place:begin]
-        if (
-            between not in (" ", "-", ".", "\u00a0")
-            or (mark and between != mark)
-            or len(number) < _LEAST_GROUP
-        ):
+        if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark):
             return
         number, mark, last, place = number + text[begin:end], between, end - begin, end
-        if _is_card(number):
+        if _is_card(number) and (len(number) >= _LONG or (start, end) == run):
             yield Finding("card", start, end)
         if last < _LEAST_GROUP or len(number) > _LONGEST:
             return  # only the last group may be short
@@ -58,21 +58,22 @@ def _cards_from(text: str, groups: list[tuple[int, int]]) -> Iterator[Finding]:
 
 def is_luhn(digits: str) -> bool:
     """Whether the last digit fits the others by Luhn's rule."""
-    odd = sum(map(int, digits[-1::-2]))
-    even = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return (odd + even) % 10 == 0
+    codes = digits.encode()
+    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
 
 
 def _is_card(number: str) -> bool:
     size = len(number)
     if not _SHORTEST <= size <= _LONGEST:
         return False
+    if not is_luhn(number):
+        return False
     if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
         return False
-    if number.count(number[0]) == size or (size == _EAN and _is_ean(number)):
-        return False  # a product's bar code has as many digits as an old card
-    return is_luhn(number)
+    # A product's bar code has as many digits as an old card.
+    return number.count(number[0]) < size and not (size == _EAN and is_bar_code(number))
 
 
-def _is_ean(number: str) -> bool:
+def is_bar_code(number: str) -> bool:
+    """Whether the last of thirteen digits fits the others as on products and books."""
     return (sum(map(int, number[::2])) + 3 * sum(map(int, number[1::2]))) % 10 == 0

@@ -73,6 +73,11 @@ class PIIFinder:
         self._rules = [rule for name, rule in known.items() if name in self._types]
         self._run_rules = list(self._chosen_run_rules())
 
+    @property
+    def looks_for_something(self) -> bool:
+        """Whether there is a kind or a pattern to look for."""
+        return bool(self._types or self._patterns)
+
     def find(self, text: str, start: int = 0) -> list[Finding]:
         """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
         found = [

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from string import ascii_letters
 
 from recollect.guards.pii.finding import Finding
 
@@ -30,11 +31,15 @@ _LENGTHS = {
     for name in names.split()
 }
 _BEGIN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9])")
-_REST = re.compile(r"(?:[ \u00a0-]?[A-Za-z0-9]){11,40}")
+_RESTS = {
+    size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")
+    for size in set(_LENGTHS.values())
+}
 _PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}(?![A-Za-z0-9])")
 _OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
 _MARKS = re.compile(r"[^A-Za-z0-9]")
 _MODULUS = 97
+_AS_DIGITS = {ord(char): str(int(char, 36)) for char in ascii_letters}
 _WIDEST = 44
 
 
@@ -59,18 +64,9 @@ def open_iban(text: str) -> int:
 
 def _end(text: str, start: int, size: int) -> int:
     """Return where so many letters and digits end, or 0 if there are not as many or more stand behind."""
-    rest = _REST.match(text, start + 4, start + 4 + _WIDEST)
-    if not rest:
-        return 0
-    seen = 4
-    for place in range(start + 4, rest.end()):
-        seen += text[place].isalnum()
-        if seen == size:
-            follows = text[place + 1 : place + 2]
-            return 0 if follows.isascii() and follows.isalnum() else place + 1
-    return 0
+    rest = _RESTS[size].match(text, start + 4)
+    return rest.end() if rest and rest.end() - start <= _WIDEST + 4 else 0
 
 
 def _is_valid(number: str) -> bool:
-    turned = number[4:] + number[:4]
-    return int("".join(str(int(char, 36)) for char in turned)) % _MODULUS == 1
+    return int((number[4:] + number[:4]).translate(_AS_DIGITS)) % _MODULUS == 1

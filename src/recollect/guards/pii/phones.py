@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.guards.pii.cards import is_bar_code
 from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import meaning_before
 
@@ -51,6 +52,7 @@ _FORMS = frozenset(
     {(2, 5, 4), (2, 4, 4), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (1, 3, 3, 4), (1, 3, 3, 2, 2), (3, 3, 2, 2)}
 )
 _LEAST, _MOST = 7, 15
+_BOOK = 13
 _TRUNK_LEAST, _TRUNK_MOST = 9, 13
 _ALONE_LEAST = 8
 _LEAST_GROUPS, _MOST_GROUPS = 3, 6
@@ -69,6 +71,7 @@ class _Piece(NamedTuple):
 
 def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find telephone numbers in a run of digits and of the marks between them."""
+    start = _behind_name(text, start, end)
     for begin, stop in _without_dates(text, start, end):
         place = begin
         for strong in _strong(text, begin, stop):
@@ -81,6 +84,16 @@ def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
 def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find only numbers whose form alone says what they are: for runs too long to judge as a whole."""
     yield from _strong(text, start, end)
+
+
+def _behind_name(text: str, start: int, end: int) -> int:
+    """Skip what goes on with letters, as in "X-400-123-4567", unless they say that it is a phone's."""
+    if text[start - 1 : start] != "-" or not text[start - 2 : start - 1].isalpha():
+        return start
+    if meaning_before(text, start) == "phone":
+        return start
+    blank = text.find(" ", start, end)
+    return blank + 1 if blank >= 0 else end
 
 
 def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -161,12 +174,17 @@ def _score(piece: _Piece) -> float:
     count = sum(map(len, piece.groups))
     if len(piece.groups) == 1 and "(" not in piece.text:
         return _score_of_one(piece)
-    if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text):
+    if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text) or _is_book(piece.groups):
         return 0
     score = _score_of_form(piece) if _TRUNK_LEAST <= count <= _TRUNK_MOST else 0
     if score or not piece.alone or "." in piece.text:
         return score
     return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+
+
+def _is_book(groups: tuple[str, ...]) -> bool:
+    number = "".join(groups)
+    return number.startswith(("978", "979")) and len(number) == _BOOK and is_bar_code(number)
 
 
 def _score_of_form(piece: _Piece) -> float:

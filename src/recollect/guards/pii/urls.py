@@ -10,7 +10,9 @@ _GENERIC = (
     "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro "
     "mobi museum travel jobs cat asia tel post aero coop global agency digital email live news space world "
     "website design studio academy network solutions company group life today center systems services "
-    "software media eu"
+    "software media eu technology consulting photography university institute foundation restaurant rentals "
+    "international industries productions ventures recipes ninja guru lawyer "
+    "berlin hamburg koeln london paris nyc amsterdam wien tokyo"
 )
 _COUNTRIES = (
     "ac ad ae af ag ai al am ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz "
@@ -30,6 +32,7 @@ _BARE = re.compile(
     r"(?<![A-Za-z0-9\u00c0-\u024f@._/\\:$-])(?<![=(]['\"])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}([A-Za-z]{2,12})(?![A-Za-z0-9_@(\[=-])(?!\.[A-Za-z0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
+_IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
 _NAME = 2
 
@@ -62,7 +65,8 @@ def _trimmed(address: str) -> str:
 def _is_domain(address: str, ending: str) -> bool:
     """Whether it ends as domains do, and not as a sentence does that lacks a blank."""
     host = address.partition("/")[0]
-    if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper()):
+    is_title = ending in _IN_TITLES and host[0].isupper()
+    if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper() or is_title):
         return False
     name = host.split(".")[-2]
     return len(name) >= _NAME and not name.isdigit()

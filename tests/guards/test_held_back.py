@@ -1,0 +1,112 @@
+"""How much text the guards of a stream hold back: no more than 256 characters each, whatever comes."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from tests.guards.pii_texts import LONG_SECRETS, SAMPLES
+from tests.processors.contexts import new_run
+
+from recollect import (
+    PIIDetector,
+    Processor,
+    SpanGuard,
+    SystemPromptScrubber,
+    TokenLimiterProcessor,
+    UnicodeNormalizer,
+)
+from recollect.bench.guards_stream import INSTRUCTIONS, tricky_texts
+from recollect.processors.base import TextDelta
+from recollect.processors.output import OutputChain
+
+pytestmark = pytest.mark.anyio
+
+MOST = 256
+GUARDS: dict[str, Processor] = {
+    "pii": PIIDetector(),
+    "pii-warn": PIIDetector("warn"),
+    "pii-all-types": PIIDetector(
+        types=["url", "email", "secret", "phone", "dob"], patterns={"badge": "B-[0-9]+"}
+    ),
+    "scrubber": SystemPromptScrubber(),
+    "limiter": TokenLimiterProcessor(1_000_000),
+    "limiter-near-its-limit": TokenLimiterProcessor(150),
+    "normaliser": UnicodeNormalizer(),
+    "normaliser-all": UnicodeNormalizer(collapse_whitespace=True, confusables=True),
+}
+UNITS = (
+    *(
+        "a",
+        "1",
+        " ",
+        "\n",
+        "-",
+        "1 ",
+        "a@",
+        "x@y.",
+        "www.",
+        "https://a:",
+        "+1 ",
+        "(0)",
+        "DE12 ",
+        "né ",
+        "dob ",
+    ),
+    *(
+        "password: ",
+        "eyJaaaaaaaa.",
+        "-----BEGIN PRIVATE KEY-----\nAb1",
+        "a\u0301",
+        "\u0301",
+        "\u200d",
+        "\u200b",
+    ),
+    *(
+        "\U0001f468\u200d",
+        "\u65e5\u672c",
+        "\ufb01",
+        "\ufdfa",
+        "\u0627\u200c",
+        "\t \n",
+        INSTRUCTIONS[:30],
+        "B-1",
+    ),
+)
+
+
+def hostile_texts() -> Iterator[str]:
+    """Return texts that keep guards waiting, and some put together of their pieces."""
+    yield from tricky_texts()
+    yield from (text for text, _ in LONG_SECRETS.values())
+    yield from ((unit * 600)[:600] for unit in UNITS)
+    pick = random.Random(5)
+    pieces = [*UNITS, *(sample.text for sample in SAMPLES), "boat ", ". "]
+    for _ in range(40):
+        yield "".join(pick.choice(pieces) * pick.choice((1, 1, 2, 9)) for _ in range(30))
+
+
+@pytest.mark.parametrize("name", GUARDS)
+async def test_no_guard_holds_more_back_than_it_says(name: str) -> None:
+    """Letters are let out, or replaced, before so many wait; blanks at an end may wait for what follows."""
+    for text in hostile_texts():
+        run = new_run()
+        run.instructions = INSTRUCTIONS
+        chain = OutputChain([GUARDS[name]], run)
+        held = 0
+        for character in text:
+            before = chain.released_characters
+            await chain.push(0, TextDelta(character))
+            if run.stop_reason is not None:
+                break
+            held = 0 if chain.released_characters > before else held + character.isalnum()
+            assert held <= MOST or is_swallowing(chain, text), (name, text[:80])
+
+
+def is_swallowing(chain: OutputChain, text: str) -> bool:
+    """Whether the guard has replaced a match that goes on and on: nothing waits then."""
+    return chain.text.endswith(("[REDACTED]", "[SECRET]")) and len(text) > MOST
+
+
+def test_a_guard_of_ones_own_holds_no_more_back_by_default() -> None:
+    """The limit is that of the guards that come with it, unless it is set."""
+    assert SpanGuard.holdback_limit == MOST
