@@ -16,9 +16,9 @@ import recollect.guards.injection as package
 from recollect.guards.injection.leaning import features, passages
 from recollect.guards.injection.reading import read
 
-PENALTY = 5.0
+PENALTY = 4.0
 RAREST = 4  # a feature of fewer passages says nothing
-LEAST = 0.02  # a smaller weight is left out
+LEAST = 0.04  # a smaller weight is left out
 TARGET = Path(package.__path__[0]) / "leaning.txt"
 HEADER = "# Weights of what is true of a passage, fitted by tests/guards/fit_leaning.py. Not written by hand.\n"
 

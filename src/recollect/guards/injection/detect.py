@@ -26,9 +26,9 @@ _CERTAIN = 0.99
 _TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
 
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
-_LEANING_SLOPE, _RULES_SLOPE, _DOUBT, _LENGTH_DOUBT = 1.05, 2.8, 1.7, 0.4
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 1.1
-_MOST_DOUBT = 4.0
+_LEANING_SLOPE, _RULES_SLOPE, _DOUBT, _LENGTH_DOUBT = 1.05, 2.8, 1.7, 0.9
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.36, 0.95
+_MOST_DOUBT = 5.0
 
 
 class Evidence(NamedTuple):
@@ -94,7 +94,7 @@ def _evidence(text: str, depth: int) -> list[Evidence]:
     reading = read(text)
     found = sorted(find_by_rules(text, reading), key=lambda one: one.start)
     parts = list(passages(text, reading))
-    doubt = min(_DOUBT + _LENGTH_DOUBT * math.log(max(len(parts), 1)), _MOST_DOUBT)
+    doubt = min(_DOUBT + _LENGTH_DOUBT * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
     seen: list[Evidence] = []
     place = 0
     for part in parts:

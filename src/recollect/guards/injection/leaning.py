@@ -1,7 +1,7 @@
 """How much the choice and the order of words lean towards an attack, beside what single rules say.
 
 A passage of at most some 50 words is described by which word classes occur in it, which follow closely upon
-each other in a sentence, how long it is, how much of it is unknown, and whether it asks. The weights of these
+each other in a sentence (two near each other, three in a row), how long it is, how much of it is unknown, and whether it asks. The weights of these
 features in `leaning.txt` are those of a logistic regression, fitted on the part of our own corpus that is
 meant for that (`python -m tests.guards.fit_leaning`). No feature is a word or a sentence.
 """
@@ -60,6 +60,7 @@ def features(passage: Passage) -> set[str]:
         known = ["^", *(kind for kind in sentence if kind not in _SKIPPED), "$"]
         for place, kind in enumerate(known):
             found.update(kind + other for other in known[place + 1 : place + 1 + _NEAR])
+            found.add("".join(known[place : place + 3]))
     words = [kind for kind in classes if kind not in _SIGNS]
     found.add(f"words={len(words).bit_length()}")
     found.add(f"unknown={_fifths(words.count('x'), len(words))}")
