@@ -1,4 +1,4 @@
-"""Fits the weights in `leaning.txt` anew: `python -m tests.guards.fit_leaning`, after a change of corpus or lexicon.
+"""Fits the weights in `leaning.txt`, after a new corpus or lexicon: `python -m tests.guards.fit_leaning`.
 
 A logistic regression with a penalty on large weights, over what is true of the passages of the part `tune` of
 our own corpus. Of attacks only those count that are one passage, since nobody says which one it is otherwise.
@@ -20,7 +20,9 @@ PENALTY = 4.0
 RAREST = 4  # a feature of fewer passages says nothing
 LEAST = 0.04  # a smaller weight is left out
 TARGET = Path(package.__path__[0]) / "leaning.txt"
-HEADER = "# Weights of what is true of a passage, fitted by tests/guards/fit_leaning.py. Not written by hand.\n"
+HEADER = (
+    "# Weights of what is true of a passage, fitted by tests/guards/fit_leaning.py. Not written by hand.\n"
+)
 
 Numbers = NDArray[np.float64]
 

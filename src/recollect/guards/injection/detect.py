@@ -1,9 +1,9 @@
 """What is made of a whole text: its findings, also in what is encoded, and one score.
 
-A text is judged passage by passage. What rules find in a passage adds up as chances do, each rule once, and is
-weighed with how its words lean. A classifier's suspicion of a window is added to that: alone it is wrong too
-often about ordinary mail. The more passages a text has, the more a single one has to say. Nothing here asks a
-model.
+A text is judged passage by passage. What rules find in a passage adds up as chances do, each rule once, and
+is weighed with how its words lean. A classifier's suspicion of a window is added to that: alone it is wrong
+too often about ordinary mail, so in what looks like a letter only half of it counts. The more passages a text
+has, the more a single one has to say. Nothing here asks a model.
 """
 
 from __future__ import annotations
@@ -19,16 +19,23 @@ from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recollect.guards.injection.leaning import Passage
+    from recollect.guards.injection.reading import Reading
+
 _DEEPEST = 2
-_HIDING_ODDS = 0.5  # what it says about an attack that it was encoded
+_HIDING = 0.5  # what it says about an attack that it was encoded, as log odds
 _LEAST = 0.2  # a finding that weighs less is not worth showing
 _CERTAIN = 0.99
 _TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
 
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
-_LEANING_SLOPE, _RULES_SLOPE, _DOUBT, _LENGTH_DOUBT = 1.05, 2.8, 1.7, 0.9
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.36, 0.95
-_MOST_DOUBT = 5.0
+_LEANING_SLOPE, _RULES_SLOPE = 1.05, 2.8
+_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 1.5, 0.9, 5.0
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 0.95
+_CERTAIN_ODDS = 4.6  # of a classifier that is believed alone: 99 of 100
+_IN_LETTERS = 0.5  # how much of a classifier's suspicion counts there
+_COURTESY = "W"
+_SHORT = 15  # words, up to which a courtesy makes no letter
 
 
 class Evidence(NamedTuple):
@@ -45,78 +52,88 @@ class Verdict(NamedTuple):
 
     findings: list[Finding]
     score: float
-    evidence: list[Evidence] = []  # noqa: RUF012 - never changed
+    evidence: Sequence[Evidence] = ()
+    is_letter: bool = False
 
     def with_finding(self, kind: str, end: int, score: float) -> Verdict:
         """Return the verdict with one more finding about the text as a whole."""
-        return self._replace(findings=(found := [*self.findings, Finding(kind, 0, end, score)]), score=_highest(found))
+        found = [*self.findings, Finding(kind, 0, end, score)]
+        return self._replace(findings=found, score=_highest(found))
 
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
-    evidence = _evidence(text, 0)
-    return _verdict([_finding(one, one.odds) for one in evidence], evidence)
+    reading = read(text)
+    evidence = _evidence(text, reading, 0)
+    is_letter = _COURTESY in reading.classes and len(reading.classes) > _SHORT
+    return _judged(Verdict([], 0.0, evidence, is_letter), [_finding(one, one.odds) for one in evidence])
 
 
-def with_classifier(
-    verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]
-) -> Verdict:
+def with_classifier(verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]) -> Verdict:
     """Weigh a classifier's scores of stretches of a text with what else is known about each."""
-    found = [
-        _finding(one, one.odds)
-        for one in verdict.evidence
-        if not any(start < one.end and one.start < end for start, end in spans)
-    ]
-    for (start, end), score in zip(spans, scores, strict=True):
-        kept = min(max(score, 1e-4), 1 - 1e-4)
-        added = _CLASSIFIER_SLOPE * math.log(kept / (1 - kept)) + _CLASSIFIER_GAIN
-        within = [one for one in verdict.evidence if start < one.end and one.start < end]
-        found += [_finding(one, one.odds + added) for one in within]
-    return _verdict(found, verdict.evidence)
+    said = list(zip(spans, (_as_odds(score) for score in scores), strict=True))
+    findings: list[Finding] = []
+    for one in verdict.evidence:
+        near = [odds for (start, end), odds in said if start < one.end and one.start < end]
+        findings.append(
+            _finding(one, _with_odds(one.odds, max(near), verdict.is_letter) if near else one.odds)
+        )
+    return _judged(verdict, findings)
 
 
-def _verdict(findings: list[Finding], evidence: list[Evidence]) -> Verdict:
-    best: dict[tuple[int, int], Finding] = {}
-    for one in findings:
-        known = best.get((one.start, one.end))
-        if one.score >= _LEAST and (known is None or known.score < one.score):
-            best[one.start, one.end] = one
-    found = [best[place] for place in sorted(best)]
-    return Verdict(found, _highest(found), evidence)
+def _as_odds(score: float) -> float:
+    kept = min(max(score, 1e-4), 1 - 1e-4)
+    return math.log(kept / (1 - kept))
+
+
+def _with_odds(odds: float, said: float, is_letter: bool) -> float:  # noqa: FBT001 - a fact about the text
+    """Return what is known with what a classifier says; one that is as good as certain needs no support."""
+    share = _IN_LETTERS if is_letter else 1.0
+    return max(odds + share * (_CLASSIFIER_SLOPE * said + _CLASSIFIER_GAIN), said - _CERTAIN_ODDS)
+
+
+def _judged(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
+    """Return a verdict with those findings that are worth showing, in order."""
+    shown = (one for one in findings if one.score >= _LEAST)
+    found = sorted(shown, key=lambda one: (one.start, one.end))
+    return verdict._replace(findings=found, score=_highest(found))
 
 
 def _finding(one: Evidence, odds: float) -> Finding:
     return Finding(one.type, one.start, one.end, round(min(chance(odds), _CERTAIN), 3))
 
 
-def _evidence(text: str, depth: int) -> list[Evidence]:
+def _evidence(text: str, reading: Reading, depth: int) -> list[Evidence]:
     """Return what is seen in each passage of a text, and in what is encoded in it."""
-    reading = read(text)
     found = sorted(find_by_rules(text, reading), key=lambda one: one.start)
     parts = list(passages(text, reading))
-    doubt = min(_DOUBT + _LENGTH_DOUBT * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
+    doubt = min(_DOUBT + _DOUBT_OF_LENGTH * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
     seen: list[Evidence] = []
     place = 0
     for part in parts:
         first = place
         while place < len(found) and found[place].start < part.end:
             place += 1
-        rules = _united([one for one in found[first:place] if one.score >= _LEAST])
-        odds = _LEANING_SLOPE * leaning(part) + _RULES_SLOPE * rules.score - doubt
-        if rules.score >= _TELLING:
-            seen.append(Evidence(rules.type, rules.start, rules.end, odds))
-        else:
-            seen.append(Evidence(rules.type, part.start, part.end, odds))
+        seen.append(_weighed(part, _united(found[first:place]), doubt))
     if depth < _DEEPEST:
         for hidden in decoded(text):
-            inner = max(_evidence(hidden.text, depth + 1), key=lambda one: one.odds, default=None)
-            if inner is not None:
-                seen.append(Evidence(inner.type, hidden.start, hidden.end, inner.odds + _HIDING_ODDS))
+            inner = _evidence(hidden.text, read(hidden.text), depth + 1)
+            seen += [
+                Evidence(one.type, hidden.start, hidden.end, one.odds + _HIDING)
+                for one in sorted(inner, key=lambda one: one.odds)[-1:]
+            ]
     return seen
 
 
-def _united(group: Sequence[Finding]) -> Finding:
-    """Unite findings; the strongest one names the kind."""
+def _weighed(part: Passage, rules: Finding, doubt: float) -> Evidence:
+    odds = _LEANING_SLOPE * leaning(part) + _RULES_SLOPE * rules.score - doubt
+    where = rules if rules.score >= _TELLING else part
+    return Evidence(rules.type, where.start, where.end, odds)
+
+
+def _united(found: Sequence[Finding]) -> Finding:
+    """Unite what rules found in a passage; the strongest one names the kind."""
+    group = [one for one in found if one.score >= _LEAST]
     if not group:
         return Finding(INJECTION, 0, 0, 0.0)
     strongest = max(group, key=lambda one: one.score)

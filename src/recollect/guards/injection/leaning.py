@@ -1,9 +1,9 @@
 """How much the choice and the order of words lean towards an attack, beside what single rules say.
 
-A passage of at most some 50 words is described by which word classes occur in it, which follow closely upon
-each other in a sentence (two near each other, three in a row), how long it is, how much of it is unknown, and whether it asks. The weights of these
-features in `leaning.txt` are those of a logistic regression, fitted on the part of our own corpus that is
-meant for that (`python -m tests.guards.fit_leaning`). No feature is a word or a sentence.
+A passage of at most some 50 words is described by which word classes occur in it, which stand near each other
+in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown, and whether it asks.
+The weights of these features in `leaning.txt` are those of a logistic regression, fitted on the part of our
+own corpus that is meant for that (`python -m tests.guards.fit_leaning`). No feature is a word or a sentence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PASSAGE = 50  # words
 _NEAR = 3  # how many known words apart two of them still count as a pair
 _LONGEST = 400  # classes of a passage that are looked at, signs included
-_SIGNS = frozenset(".,:\"()")
+_SIGNS = frozenset('.,:"()')
 _SKIPPED = frozenset("x,)")
 _QUESTION = frozenset("?\uff1f")
 _MANY = 5
@@ -98,7 +98,9 @@ def _sentences(classes: str) -> Iterator[tuple[int, int]]:
 
 def _passage(text: str, reading: Reading, first: int, last: int) -> Passage:
     start, end = reading.places[first][0], reading.places[last - 1][1]
-    return Passage(reading.classes[first:last], start, end, text[start : min(end, start + _LONGEST_TEXT)].split())
+    return Passage(
+        reading.classes[first:last], start, end, text[start : min(end, start + _LONGEST_TEXT)].split()
+    )
 
 
 def _fifths(part: int, whole: int) -> int:

@@ -1,8 +1,8 @@
-"""Which stretches of a text a classifier is shown: it is slow, so of a long text it sees only the most telling.
+"""Which stretches of a text a classifier is shown: it is slow, and sees only the most telling of a long text.
 
-A stretch fits into what the classifier reads at once. Up to 24 of them cover a text of some 16,000 characters
-as a whole. Of a longer one it sees the first four, the last four, and the sixteen in which rules and words see
-most; the rules read all of it.
+A stretch fits into what the classifier reads at once. Up to 24 of them cover a text of 16,000 characters.
+Of a longer one it sees the first four, the last four, and the sixteen in which rules and words see most; the
+rules read all of it.
 """
 
 from __future__ import annotations
@@ -49,4 +49,3 @@ def telling_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:
     ends = {*range(_AT_ENDS), *range(len(every) - _AT_ENDS, len(every))}
     others = sorted(odds.keys() - ends, key=lambda place: -odds[place])
     return [every[place] for place in sorted(ends | set(others[: MOST - len(ends)]))]
-
