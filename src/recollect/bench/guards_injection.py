@@ -14,7 +14,8 @@ from typing import cast
 from recollect.bench.report import Show
 from recollect.errors import InvalidArgumentError
 from recollect.guards.injection.classifier import classify, is_installed
-from recollect.guards.injection.detect import find_injections, windows, with_classifier
+from recollect.guards.injection.detect import find_injections, with_classifier
+from recollect.guards.injection.windows import telling_windows
 
 THRESHOLD = 0.5
 """The score from which a text is an attack."""
@@ -70,8 +71,9 @@ def _score_by_rules(text: str) -> float:
 
 
 def _score_with_classifier(text: str) -> float:
-    scores = classify([text[start:end] for start, end in windows(text)])
-    return with_classifier(text, find_injections(text), scores).score
+    verdict = find_injections(text)
+    spans = telling_windows(text, verdict)
+    return with_classifier(verdict, spans, classify([text[start:end] for start, end in spans])).score
 
 
 def _figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[str, object]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
-from recollect.guards.injection.detect import Verdict, find_injections, windows, with_classifier
+from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.sentences import without_sentences
+from recollect.guards.injection.windows import telling_windows
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import (
@@ -148,9 +149,10 @@ class PromptInjectionDetector(Processor):
         verdict = await run(partial(find_injections, text))
         if self._classify is None or not text.strip():
             return verdict
-        pieces = [text[start:end] for start, end in windows(text)]
+        spans = telling_windows(text, verdict)
+        pieces = [text[start:end] for start, end in spans]
         scores = await _threads.run(partial(self._classify, pieces))
-        return await run(partial(with_classifier, text, verdict, _checked_scores(scores, pieces)))
+        return with_classifier(verdict, spans, _checked_scores(scores, pieces))
 
     async def _ask_model(self, found: dict[str, Verdict], ctx: RunContext) -> None:
         """Let a model judge all texts in one go; what it says is said of each of them."""

@@ -1,50 +1,59 @@
 """What is made of a whole text: its findings, also in what is encoded, and one score.
 
-Findings that stand near each other add up as chances do, each rule once; what stands far apart in a long text
-does not. A classifier's suspicion is believed the more, the more the rules see themselves: alone it is wrong
-too often about ordinary mail. Nothing here asks a model.
+A text is judged passage by passage. What rules find in a passage adds up as chances do, each rule once, and
+is weighed with how its words lean. A classifier's suspicion of a window is added to that: alone it is wrong
+too often about ordinary mail, so in what looks like a letter only half of it counts. The more passages a text
+has, the more a single one has to say. Nothing here asks a model.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.guards.injection.encodings import decoded
-from recollect.guards.injection.leaning import NEUTRAL, chance, leaning
-from recollect.guards.injection.reading import Reading, read
+from recollect.guards.injection.leaning import chance, leaning, passages
+from recollect.guards.injection.reading import read
 from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NEAR = 300  # characters within which findings speak of the same attempt
+    from recollect.guards.injection.leaning import Passage
+    from recollect.guards.injection.reading import Reading
+
 _DEEPEST = 2
-_HIDING = 0.25  # what it says about a text that an attack in it was encoded
+_HIDING = 0.5  # what it says about an attack that it was encoded, as log odds
 _LEAST = 0.2  # a finding that weighs less is not worth showing
 _CERTAIN = 0.99
-_SHORT = 40  # words up to which the choice of words counts by itself
-_LEANING_WEIGHT = 0.57  # at nine of ten chances it reaches one half
-_WINDOW = 800  # characters: well within the 256 tokens that the classifier reads
-_OVERLAP = 100
-_SPACE = re.compile(r"\s")
-_SIGNS = re.compile(r"[.,:\"()]+")
+_TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
 
-# How the three are weighed, as log odds: fitted for few false alarms on our own corpus.
-_RULES_SLOPE, _LEANING_SLOPE, _EVIDENCE_SLOPE, _DOUBT = 5.7, 0.93, 1.1, 1.8
+# How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
+_LEANING_SLOPE, _RULES_SLOPE = 1.05, 2.8
+_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 1.6, 0.9, 5.0
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 1.05
+_CERTAIN_ODDS = 4.6  # of a classifier that is believed alone: 99 of 100
+_IN_LETTERS = 0.5  # how much of a classifier's suspicion counts there
+_COURTESY = "W"
+_SHORT = 15  # words, up to which a courtesy makes no letter
+
+
+class Evidence(NamedTuple):
+    """What rules and words say about a stretch of a text: the kind of attack, and log odds that it is one."""
+
+    type: str
+    start: int
+    end: int
+    odds: float
 
 
 class Verdict(NamedTuple):
-    """What was found in a text, and how likely it is an attack (0 to 1).
-
-    `rules` is the score by rules alone, `leaning` how the words of a short text lean (log odds).
-    """
+    """What was found in a text, how likely it is an attack (0 to 1), and what was seen in each passage."""
 
     findings: list[Finding]
     score: float
-    rules: float = 0.0
-    leaning: float = NEUTRAL
+    evidence: Sequence[Evidence] = ()
+    is_letter: bool = False
 
     def with_finding(self, kind: str, end: int, score: float) -> Verdict:
         """Return the verdict with one more finding about the text as a whole."""
@@ -53,76 +62,80 @@ class Verdict(NamedTuple):
 
 
 def find_injections(text: str) -> Verdict:
-    """Return what the rules find in a text, in order, with the score of the whole."""
+    """Return what rules and words say about a text, in order, with the score of the whole."""
     reading = read(text)
-    classes = reading.classes
-    found = _joined(_all(text, reading, 0))
-    rules = _highest(found)
-    if len(_SIGNS.sub("", classes)) > _SHORT:
-        return Verdict(found, rules, rules)
-    odds = leaning(classes)
-    words = round(_LEANING_WEIGHT * chance(odds), 3)
-    if words > max(rules, _LEAST):
-        found = [Finding(INJECTION, 0, len(text), words)]
-    return Verdict(found, max(rules, words), rules, odds)
+    evidence = _evidence(text, reading, 0)
+    is_letter = _COURTESY in reading.classes and len(reading.classes) > _SHORT
+    return _judged(Verdict([], 0.0, evidence, is_letter), [_finding(one, one.odds) for one in evidence])
 
 
-def windows(text: str) -> list[tuple[int, int]]:
-    """Cut a text into stretches that a classifier can read whole, each with the end of the one before."""
-    found: list[tuple[int, int]] = []
-    start = 0
-    while start < len(text):
-        end = min(start + _WINDOW, len(text))
-        if end < len(text):
-            spaces = [match.start() for match in _SPACE.finditer(text, end - _OVERLAP, end)]
-            end = spaces[-1] if spaces else end
-        found.append((start, end))
-        start = end if end == len(text) else max(end - _OVERLAP, start + 1)
-    return found
+def with_classifier(verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]) -> Verdict:
+    """Weigh a classifier's scores of stretches of a text with what else is known about each."""
+    said = list(zip(spans, (_as_odds(score) for score in scores), strict=True))
+    findings: list[Finding] = []
+    for one in verdict.evidence:
+        near = [odds for (start, end), odds in said if start < one.end and one.start < end]
+        findings.append(
+            _finding(one, _with_odds(one.odds, max(near), verdict.is_letter) if near else one.odds)
+        )
+    return _judged(verdict, findings)
 
 
-def with_classifier(text: str, verdict: Verdict, scores: Sequence[float]) -> Verdict:
-    """Weigh a classifier's scores of the `windows` of a text with what the rules found in each."""
-    found = list(verdict.findings)
-    for (start, end), score in zip(windows(text), scores, strict=True):
-        inner = find_injections(text[start:end])
-        weighed = _weighed(inner, score)
-        if weighed > inner.score and weighed >= _LEAST:
-            kind = max(inner.findings, key=lambda one: one.score).type if inner.findings else INJECTION
-            found.append(Finding(kind, start, end, round(weighed, 3)))
-    found.sort(key=lambda one: (one.start, one.end))
+def _as_odds(score: float) -> float:
+    kept = min(max(score, 1e-4), 1 - 1e-4)
+    return math.log(kept / (1 - kept))
+
+
+def _with_odds(odds: float, said: float, is_letter: bool) -> float:  # noqa: FBT001 - a fact about the text
+    """Return what is known with what a classifier says; one that is as good as certain needs no support."""
+    share = _IN_LETTERS if is_letter else 1.0
+    return max(odds + share * (_CLASSIFIER_SLOPE * said + _CLASSIFIER_GAIN), said - _CERTAIN_ODDS)
+
+
+def _judged(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
+    """Return a verdict with those findings that are worth showing, in order."""
+    shown = (one for one in findings if one.score >= _LEAST)
+    found = sorted(shown, key=lambda one: (one.start, one.end))
     return verdict._replace(findings=found, score=_highest(found))
 
 
-def _weighed(verdict: Verdict, score: float) -> float:
-    kept = min(max(score, 1e-4), 1 - 1e-4)
-    evidence = _LEANING_SLOPE * verdict.leaning + _RULES_SLOPE * verdict.rules
-    return min(chance(math.log(kept / (1 - kept)) + _EVIDENCE_SLOPE * evidence - _DOUBT), _CERTAIN)
+def _finding(one: Evidence, odds: float) -> Finding:
+    return Finding(one.type, one.start, one.end, round(min(chance(odds), _CERTAIN), 3))
 
 
-def _all(text: str, reading: Reading, depth: int) -> list[Finding]:
-    found = [finding for finding in find_by_rules(text, reading) if finding.score >= _LEAST]
+def _evidence(text: str, reading: Reading, depth: int) -> list[Evidence]:
+    """Return what is seen in each passage of a text, and in what is encoded in it."""
+    found = sorted(find_by_rules(text, reading), key=lambda one: one.start)
+    parts = list(passages(text, reading))
+    doubt = min(_DOUBT + _DOUBT_OF_LENGTH * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
+    seen: list[Evidence] = []
+    place = 0
+    for part in parts:
+        first = place
+        while place < len(found) and found[place].start < part.end:
+            place += 1
+        seen.append(_weighed(part, _united(found[first:place]), doubt))
     if depth < _DEEPEST:
         for hidden in decoded(text):
-            found += [
-                Finding(one.type, hidden.start, hidden.end, _sum(one.score, _HIDING))
-                for one in _joined(_all(hidden.text, read(hidden.text), depth + 1))
+            inner = _evidence(hidden.text, read(hidden.text), depth + 1)
+            seen += [
+                Evidence(one.type, hidden.start, hidden.end, one.odds + _HIDING)
+                for one in sorted(inner, key=lambda one: one.odds)[-1:]
             ]
-    return found
+    return seen
 
 
-def _joined(findings: list[Finding]) -> list[Finding]:
-    """Unite findings that stand near each other; the strongest one names the kind."""
-    groups: list[list[Finding]] = []
-    for finding in sorted(findings, key=lambda one: (one.start, one.end)):
-        if groups and finding.start - groups[-1][0].start <= _NEAR:
-            groups[-1].append(finding)
-        else:
-            groups.append([finding])
-    return [_united(group) for group in groups]
+def _weighed(part: Passage, rules: Finding, doubt: float) -> Evidence:
+    odds = _LEANING_SLOPE * leaning(part) + _RULES_SLOPE * rules.score - doubt
+    where = rules if rules.score >= _TELLING else part
+    return Evidence(rules.type, where.start, where.end, odds)
 
 
-def _united(group: list[Finding]) -> Finding:
+def _united(found: Sequence[Finding]) -> Finding:
+    """Unite what rules found in a passage; the strongest one names the kind."""
+    group = [one for one in found if one.score >= _LEAST]
+    if not group:
+        return Finding(INJECTION, 0, 0, 0.0)
     strongest = max(group, key=lambda one: one.score)
     score = 0.0
     rules: set[str] = set()
@@ -130,7 +143,7 @@ def _united(group: list[Finding]) -> Finding:
     for one in sorted(group, key=lambda one: -one.score):
         # The same words seen by two rules, or one rule seen twice, say no more than once.
         if one.rule not in rules and one.start not in places:
-            score = _sum(score, one.score)
+            score = 1 - (1 - score) * (1 - one.score)
         rules.add(one.rule)
         places.add(one.start)
     start, end = min(one.start for one in group), max(one.end for one in group)
@@ -139,8 +152,3 @@ def _united(group: list[Finding]) -> Finding:
 
 def _highest(findings: Sequence[Finding]) -> float:
     return max((finding.score for finding in findings), default=0.0)
-
-
-def _sum(left: float, right: float) -> float:
-    """Return the chance of either."""
-    return 1 - (1 - left) * (1 - right)

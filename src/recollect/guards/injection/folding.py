@@ -6,6 +6,7 @@ text as it was given.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from array import array
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from recollect.guards.text.confusables import unmixed
 
+_ASCII_OR_ONE = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]")
 _MARKS = range(0x300, 0x370)
 _BEFORE_ARABIC = 0x590  # Latin, Greek, Cyrillic, Armenian: scripts whose accents may be dropped
 _LATIN_EXTRA = range(0x1E00, 0x2000)
@@ -40,11 +42,14 @@ def fold(text: str) -> Folded:
         return Folded(text.lower(), None, len(text))
     pieces: list[str] = []
     places = array("L")
-    for place, character in enumerate(text):
-        plain = _plain(character)
-        if plain:
+    for match in _ASCII_OR_ONE.finditer(text):
+        start, end = match.span()
+        if text[start] < "\x80":
+            pieces.append(match[0].lower())
+            places.extend(range(start, end))
+        elif plain := _plain(match[0]):
             pieces.append(plain)
-            places.extend([place] * len(plain))
+            places.extend([start] * len(plain))
     folded = "".join(pieces)
     return Folded(unmixed(folded), places, len(text))
 
@@ -56,9 +61,7 @@ def fold_word(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _plain(character: str) -> str:
-    """Return what is left of one character: nothing of what cannot be seen, and no accent."""
-    if character.isascii():
-        return character.lower()
+    """Return what is left of a character that is not ASCII: nothing of what cannot be seen, and no accent."""
     category = unicodedata.category(character)
     if category in ("Cf", "Mn", "Me") and (category == "Cf" or _is_dropped_mark(character)):
         return ""

@@ -7,7 +7,7 @@ letters. Encodings are left to `encodings`, the meaning of the classes to `lexic
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.guards.injection.folding import Folded, fold, fold_word
@@ -82,7 +82,7 @@ def _classified(tokens: list[_Token], folded: Folded) -> Reading:
     while place < len(tokens):
         token = tokens[place]
         kind, size = (token.kind, 1) if token.kind else _phrase(tokens, place, index)
-        classes.append(kind or _class_of(token.word, index))
+        classes.append(kind or _class_of(token.word))
         places.append(folded.span(token.start, tokens[place + size - 1].end))
         place += size
     return Reading("".join(classes), places)
@@ -189,7 +189,9 @@ def _cjk_words(run: str, start: int) -> Iterator[_Token]:
         yield _Token("", start + place, start + len(run), _UNKNOWN)
 
 
-def _class_of(word: str, index: _Index) -> str:
+@lru_cache(maxsize=8192)
+def _class_of(word: str) -> str:
+    index = _index()
     if found := index.words.get(word):
         return found
     for prefix, kind in index.prefixes.get(word[:_PREFIX], ()):
