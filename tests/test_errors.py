@@ -12,6 +12,7 @@ import pytest
 
 import recollect
 from recollect import (
+    ConfigError,
     InvalidArgumentError,
     InvalidRoleError,
     MemoryGatewayError,
@@ -27,7 +28,7 @@ ERRORS: dict[str, type[RecollectError]] = {
     if inspect.isclass(value) and issubclass(value, RecollectError)
 }
 WITH_ARGUMENT = (InvalidArgumentError, InvalidRoleError)
-PLAIN = [kind for kind in ERRORS.values() if kind not in (*WITH_ARGUMENT, MemoryGatewayError)]
+PLAIN = [kind for kind in ERRORS.values() if kind not in (*WITH_ARGUMENT, ConfigError, MemoryGatewayError)]
 
 
 def test_every_exception_of_the_module_is_a_recollect_error() -> None:
@@ -142,6 +143,8 @@ def _example(kind: type[RecollectError]) -> RecollectError:
         return kind("x" * 300, "is wrong")
     if issubclass(kind, MemoryGatewayError):
         return kind("add", "/memories/add", "http_status", 401)
+    if issubclass(kind, ConfigError):
+        return kind("memory.mode", "is wrong")
     return kind("what happened")
 
 

@@ -47,7 +47,7 @@ def measure(path: Path, show: Show) -> dict[str, object]:
 def read_labelled(path: Path) -> list[Labelled]:
     """Read labelled texts; a line that is none is an error that names it."""
     rows: list[Labelled] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -18,6 +18,7 @@ from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import (
     Detection,
     OnDetection,
+    check_callback,
     check_choice,
     check_choices,
     check_share,
@@ -99,7 +100,7 @@ class PromptInjectionDetector(Processor):
         self._last_only = last_message_only
         self._classify = _chosen_classifier(classifier)
         self._model = model
-        self._on_detection = on_detection
+        self._on_detection = check_callback(on_detection)
         self.id = id or "-".join([_ID, *sorted(name.replace("_", "-") for name in self._checks - {"input"})])
         self.after_memory = "memory" in self._checks
         self.edits = "view" if self.after_memory else "turn"

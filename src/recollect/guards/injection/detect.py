@@ -31,7 +31,7 @@ _TELLING = 0.4  # the strength from which rules say where in its passage an atta
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
 _LEANING_SLOPE, _RULES_SLOPE = 1.05, 2.8
 _DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 1.6, 0.9, 5.0
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 1.05
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 0.95
 _CERTAIN_ODDS = 4.6  # of a classifier that is believed alone: 99 of 100
 _IN_LETTERS = 0.5  # how much of a classifier's suspicion counts there
 _COURTESY = "W"
