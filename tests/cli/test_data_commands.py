@@ -127,7 +127,14 @@ def test_an_export_is_imported_whole_when_the_other_user_is_new(url: str, tmp_pa
     file = tmp_path / "ada.jsonl"
     exported = invoke("export", "--url", url, *ADA, "--output", str(file))
     assert (exported.exit_code, exported.stdout) == (0, "")
-    counts = {"threads": 1, "messages": 4, "user_memory": 1, "user_state": 1, "working_memory": 0}
+    counts = {
+        "threads": 1,
+        "messages": 4,
+        "user_memory": 1,
+        "user_state": 1,
+        "working_memory": 0,
+        "events": 0,
+    }
     into = ("--url", url, "--user", "eve", "--tenant", "2")
     assert answer("import", str(file), *into, "--json") == {"counts": counts}
     assert _lines(invoke("export", "--url", url, *into[2:])) == _lines(invoke("export", "--url", url, *ADA))
