@@ -38,7 +38,7 @@ HEAD, TAIL = 20, 10
 
 _HITS_SHOWN = 3  # of one session
 _NEIGHBOURS = 2
-_LONGEST_QUERY = 4_000
+_LONGEST_QUERY = 4_000  # as much as recall looks for
 _LEAST_RELEVANCE = 1e-6  # a message that has none of the words, but stands beside one that has, is no hit
 _UNBOUNDED = 10**9
 
