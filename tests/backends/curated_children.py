@@ -63,11 +63,11 @@ def _killed(folder: CuratedFolder, count: int, name: str, seconds: float) -> int
     if not pid:
         _write_on(folder, writer, count, name)
     os.close(writer)
-    os.read(reader, 1)  # it has begun
+    os.read(reader, 1)  # the first is written: it takes longer than the others, right behind the fork
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    acknowledged = count
+    acknowledged = count + 1
     while data := os.read(reader, 4096):
         acknowledged += len(data)
     os.close(reader)
@@ -75,7 +75,6 @@ def _killed(folder: CuratedFolder, count: int, name: str, seconds: float) -> int
 
 
 def _write_on(folder: CuratedFolder, writer: int, count: int, name: str) -> NoReturn:
-    os.write(writer, b".")
     while True:
         count += 1
         folder.commit([_counted(count)], Source("tool", f"{name}-{count}", "s1"))
