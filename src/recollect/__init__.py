@@ -3,9 +3,9 @@
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.gateway import MemoryGatewayBackend
-from recollect.backends.gateway_client import GatewaySettings, MemoryGatewayClient
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.gateway.backend import MemoryGatewayBackend
+from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
 from recollect.backends.secret import Secret
 from recollect.errors import (
     ConfigError,

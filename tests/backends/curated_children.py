@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from tests.backends.curated_runs import addition
 
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import Source
-from recollect.backends.curated_plan import Change, Operation
-from recollect.backends.curated_text import Target
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import Source
+from recollect.backends.curated.plan import Change, Operation
+from recollect.backends.curated.text import Target
 from recollect.errors import RecollectError
 
 LIMITS: dict[Target, int] = {"memory": 100_000, "user": 100_000}

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from recollect.backends.base import CompletedRun, StartedRun
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.curated_plan import Change, Operation
-from recollect.backends.curated_text import Target
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.curated.plan import Change, Operation
+from recollect.backends.curated.text import Target
 from recollect.messages import Message, ToolCall, ToolResult, now
 
 STARTED = StartedRun("s1", "r0", "hello")

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recollect.backends.gateway_client import GatewaySettings
+from recollect.backends.gateway.client import GatewaySettings
 from recollect.backends.secret import Secret
 
 KEY = "uk_dont-tell-anybody-4711"

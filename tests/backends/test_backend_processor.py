@@ -25,8 +25,8 @@ from recollect import (
     WrongOwnerError,
 )
 from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
-from recollect.backends.gateway import MemoryGatewayBackend
-from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.gateway.backend import MemoryGatewayBackend
+from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 
 pytestmark = pytest.mark.anyio

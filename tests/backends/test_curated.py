@@ -10,8 +10,8 @@ from tests.backends.curated_runs import add, completed, entries, snapshot
 
 from recollect import InvalidArgumentError, StaleChangeError
 from recollect.backends.base import MemoryBackend
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.curated_journal import Source
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.curated.journal import Source
 from recollect.messages import Message, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio

@@ -17,11 +17,11 @@ from recollect import (
     StorageReadOnlyError,
     StorageUnavailableError,
 )
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.curated_files import CuratedFile, FileState
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import Source
-from recollect.backends.folder_lock import LOCK_NAME, locked
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.curated.files import CuratedFile, FileState
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.folder_lock import LOCK_NAME, locked
+from recollect.backends.curated.journal import Source
 
 pytestmark = pytest.mark.anyio
 

@@ -7,11 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import LoggedChange, Source
-from recollect.backends.curated_plan import Change, Operation, Plan, plan
-from recollect.backends.curated_review import approve, enqueue, reject, undo
-from recollect.backends.curated_text import serialise
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import LoggedChange, Source
+from recollect.backends.curated.plan import Change, Operation, Plan, plan
+from recollect.backends.curated.review import approve, enqueue, reject, undo
+from recollect.backends.curated.text import serialise
 from recollect.errors import MemoryNotFoundError, StaleChangeError
 
 WORDS = st.sampled_from(["a", "b", "ab", "c", "abc"])

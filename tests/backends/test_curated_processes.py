@@ -14,7 +14,7 @@ from tests.backends.curated_children import (
 from tests.backends.curated_runs import entries
 from tests.faults.children import Child, forks
 
-from recollect.backends.curated_folder import CuratedFolder
+from recollect.backends.curated.folder import CuratedFolder
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

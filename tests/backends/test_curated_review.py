@@ -13,11 +13,11 @@ from recollect import (
     StorageError,
     StorageFullError,
 )
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.curated_edits import Edit
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import History, Source
-from recollect.backends.curated_review import MOST_WAITING, approve, enqueue, reject, undo
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.curated.edits import Edit
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import History, Source
+from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo
 
 RUN = Source("tool", "r1", "s1")
 

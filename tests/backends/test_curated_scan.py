@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.backends.curated_scan import find_threat
-from recollect.backends.curated_snapshot import render
+from recollect.backends.curated.scan import find_threat
+from recollect.backends.curated.snapshot import render
 
 
 @pytest.mark.parametrize(

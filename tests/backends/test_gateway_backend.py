@@ -20,8 +20,8 @@ from tests.backends.gateway_server import (
 
 from recollect import Message, StorageError, ToolCall
 from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
-from recollect.backends.gateway import LONGEST_QUERY, MemoryGatewayBackend
-from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.gateway.backend import LONGEST_QUERY, MemoryGatewayBackend
+from recollect.backends.gateway.client import MemoryGatewayClient
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ import pytest
 from tests.backends.gateway_server import KEY, answers, gateway_server, says, settings_for
 
 from recollect.backends.base import RecalledItem
-from recollect.backends.gateway_client import GatewayMessage, MemoryGatewayClient
+from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
 
 pytestmark = pytest.mark.anyio
 

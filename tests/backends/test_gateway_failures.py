@@ -18,7 +18,7 @@ from tests.backends.gateway_server import (
 )
 
 from recollect import MemoryGatewayError
-from recollect.backends.gateway_client import GatewayMessage, MemoryGatewayClient
+from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
 
 pytestmark = pytest.mark.anyio
 

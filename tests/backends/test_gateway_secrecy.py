@@ -17,8 +17,8 @@ from tests.backends.gateway_server import KEY, GatewayServer, echoes, gateway_se
 
 from recollect import MemoryGatewayError
 from recollect.backends.base import CompletedRun, StartedRun
-from recollect.backends.gateway import MemoryGatewayBackend
-from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.gateway.backend import MemoryGatewayBackend
+from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.secret import Secret
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from tests.backends.gateway_server import KEY
 
 from recollect import InvalidArgumentError, RecollectError
-from recollect.backends.gateway_client import GatewaySettings, MemoryGatewayClient
+from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
 from recollect.backends.secret import Secret
 
 

@@ -11,7 +11,7 @@ from tests.agent.traps import CallTrap, ResultTrap
 from tests.backends.curated_runs import add, entries, found
 
 from recollect import Agent, RecollectError, Result, ToolCall
-from recollect.backends.curated import CuratedMemoryBackend
+from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.processor import BackendProcessor
 from recollect.processors.base import Processor
 

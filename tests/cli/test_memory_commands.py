@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import Source
-from recollect.backends.curated_plan import Change, Operation
-from recollect.backends.curated_review import enqueue
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import Source
+from recollect.backends.curated.plan import Change, Operation
+from recollect.backends.curated.review import enqueue
 from recollect.cli.app import app
 
 RUN = Source("tool", "run-1", "s1")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from recollect.agent.agent import Agent
 from recollect.backends.base import CompletedRun, Recollection, StartedRun
-from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.bench.bare_agent import instant_model
 from recollect.bench.machine import disk_folder, facts, is_in_memory

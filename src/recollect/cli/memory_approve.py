@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated_journal import LoggedChange, change_as_json
-from recollect.backends.curated_queue import PendingChange, pending_as_json
-from recollect.backends.curated_review import approve as approve_change
+from recollect.backends.curated.journal import LoggedChange, change_as_json
+from recollect.backends.curated.queue import PendingChange, pending_as_json
+from recollect.backends.curated.review import approve as approve_change
 from recollect.cli.memory_folder import (
     Folder,
     change_lines,

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated import DEFAULT_FOLDER
-from recollect.backends.curated_folder import CuratedFolder
-from recollect.backends.curated_journal import LoggedChange
-from recollect.backends.curated_plan import Operation
+from recollect.backends.curated.backend import DEFAULT_FOLDER
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import LoggedChange
+from recollect.backends.curated.plan import Operation
 from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError

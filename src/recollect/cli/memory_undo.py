@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated_journal import change_as_json
-from recollect.backends.curated_review import undo as undo_change
+from recollect.backends.curated.journal import change_as_json
+from recollect.backends.curated.review import undo as undo_change
 from recollect.cli.memory_folder import Folder, change_lines, existing_folder
 from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import write_json, write_lines

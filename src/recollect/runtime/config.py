@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from recollect.backends.gateway_client import MOST_RESULTS, GatewaySettings
+from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
 from recollect.checks import check_id
 from recollect.errors import ConfigError, InvalidArgumentError

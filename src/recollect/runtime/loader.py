@@ -11,9 +11,9 @@ from typing import Self
 from recollect.agent.agent import Agent
 from recollect.backends.audit import StoreAudit
 from recollect.backends.base import MemoryBackend
-from recollect.backends.curated import CuratedMemoryBackend
-from recollect.backends.gateway import MemoryGatewayBackend
-from recollect.backends.gateway_client import MemoryGatewayClient
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.gateway.backend import MemoryGatewayBackend
+from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.backends.secret import HIDDEN
 from recollect.runtime.config import RuntimeConfig, load_config

@@ -15,9 +15,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.backends.curated_edits import Edit, apply_edits
-from recollect.backends.curated_text import TARGETS, Target, fingerprint
-from recollect.backends.durable import append_to_file, cut_file, read_file
+from recollect.backends.curated.durable import append_to_file, cut_file, read_file
+from recollect.backends.curated.edits import Edit, apply_edits
+from recollect.backends.curated.text import TARGETS, Target, fingerprint
 from recollect.errors import StorageError
 from recollect.messages import now
 

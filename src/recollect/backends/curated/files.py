@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.backends.curated_text import Parsed, parse, serialise
-from recollect.backends.durable import Found, read_file, replace_file
+from recollect.backends.curated.durable import Found, read_file, replace_file
+from recollect.backends.curated.text import Parsed, parse, serialise
 from recollect.errors import StaleChangeError, StorageCorruptError, StorageError, StorageReadOnlyError
 
 _log = logging.getLogger("recollect")

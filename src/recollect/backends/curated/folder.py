@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.backends.curated_edits import edits_between
-from recollect.backends.curated_files import CuratedFile, FileState
-from recollect.backends.curated_journal import (
+from recollect.backends.curated.durable import make_folder, sweep
+from recollect.backends.curated.edits import edits_between
+from recollect.backends.curated.files import CuratedFile, FileState
+from recollect.backends.curated.folder_lock import locked
+from recollect.backends.curated.journal import (
     History,
     Journal,
     LoggedChange,
@@ -19,12 +21,10 @@ from recollect.backends.curated_journal import (
     new_change,
     new_id,
 )
-from recollect.backends.curated_plan import Change, Plan, Refusal, plan
-from recollect.backends.curated_queue import PendingChange, Queue
-from recollect.backends.curated_scan import find_threat
-from recollect.backends.curated_text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
-from recollect.backends.durable import make_folder, sweep
-from recollect.backends.folder_lock import locked
+from recollect.backends.curated.plan import Change, Plan, Refusal, plan
+from recollect.backends.curated.queue import PendingChange, Queue
+from recollect.backends.curated.scan import find_threat
+from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
 from recollect.errors import RecollectError, StaleChangeError, StorageError
 
 LOCK_SECONDS = 10.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.backends.curated_text import TARGETS, Target, entry_problem, length
+from recollect.backends.curated.text import TARGETS, Target, entry_problem, length
 from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import cast
 
 from recollect.backends.base import CompletedRun, Recollection, StartedRun
-from recollect.backends.curated_folder import LOCK_SECONDS, CuratedFolder
-from recollect.backends.curated_journal import Source
-from recollect.backends.curated_plan import Change, Refusal, read_change
-from recollect.backends.curated_review import enqueue
-from recollect.backends.curated_snapshot import render, render_problem
-from recollect.backends.curated_text import LIMITS, TARGETS, Target
-from recollect.backends.memory_tool import NAME, make_memory_tool
+from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
+from recollect.backends.curated.journal import Source
+from recollect.backends.curated.plan import Change, Refusal, read_change
+from recollect.backends.curated.review import enqueue
+from recollect.backends.curated.snapshot import render, render_problem
+from recollect.backends.curated.text import LIMITS, TARGETS, Target
+from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.checks import check_int
 from recollect.errors import InvalidArgumentError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall

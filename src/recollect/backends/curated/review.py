@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from recollect.backends.curated_edits import edits_between, revert_edits
-from recollect.backends.curated_folder import CuratedFolder, OpenFolder, planned
-from recollect.backends.curated_journal import LoggedChange, Source, new_change, new_id
-from recollect.backends.curated_plan import Change, Refusal
-from recollect.backends.curated_queue import PendingChange
-from recollect.backends.curated_text import FILE_NAMES
+from recollect.backends.curated.edits import edits_between, revert_edits
+from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
+from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
+from recollect.backends.curated.plan import Change, Refusal
+from recollect.backends.curated.queue import PendingChange
+from recollect.backends.curated.text import FILE_NAMES
 from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias, cast
 
-from recollect.backends.curated_folder import CuratedFolder, planned
-from recollect.backends.curated_plan import (
+from recollect.backends.curated.folder import CuratedFolder, planned
+from recollect.backends.curated.plan import (
     Change,
     Operation,
     Plan,
@@ -13,8 +13,8 @@ from recollect.backends.curated_plan import (
     preview,
     read_change,
 )
-from recollect.backends.curated_snapshot import shown
-from recollect.backends.curated_text import Target, usage
+from recollect.backends.curated.snapshot import shown
+from recollect.backends.curated.text import Target, usage
 from recollect.errors import RecollectError
 from recollect.processors.base import RunContext
 from recollect.processors.tool_run import tool_context

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from recollect.backends.durable import fault
+from recollect.backends.curated.durable import fault
 from recollect.errors import StorageBusyError
 
 LOCK_NAME = ".memory.lock"

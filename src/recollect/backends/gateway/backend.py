@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from recollect.backends.base import AuditLog, CompletedRun, Recollection, StartedRun
-from recollect.backends.gateway_client import GatewayMessage, MemoryGatewayClient
+from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
 from recollect.errors import MemoryGatewayError
 
 LONGEST_QUERY = 8_000

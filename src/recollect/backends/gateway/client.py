@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from recollect.backends.base import RecalledItem
-from recollect.backends.gateway_http import Answer, Failure, JsonPoster
+from recollect.backends.gateway.http import Answer, Failure, JsonPoster
 from recollect.backends.secret import Secret
 from recollect.checks import check_id, check_int
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
