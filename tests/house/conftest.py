@@ -10,8 +10,8 @@ import pytest
 def no_garbage() -> Iterator[None]:
     """Leave no garbage to be collected while files are parsed.
 
-    Collecting a task of an earlier test may print a traceback, for which Python 3.11 parses source code; within
-    another parse that is a SystemError.
+    Collecting a task of an earlier test may print a traceback, for which Python 3.11 parses source code;
+    within another parse that is a SystemError.
     """
     gc.collect()
     gc.disable()

@@ -28,6 +28,9 @@ LOADED_LATE = (
     "pydantic",
     "pydantic_ai",
     "opentelemetry",
+    "recollect.guards",
+    "recollect.backends",
+    "recollect.runtime",
 )
 
 
@@ -116,7 +119,7 @@ def test_readme_is_short() -> None:
 
 
 def test_import_is_light() -> None:
-    """`import recollect` in a fresh process loads no driver, no model layer, no CLI library and no numpy."""
+    """`import recollect` in a fresh process loads no driver, model layer, CLI library, numpy, guard or runtime."""
     code = f"import sys, recollect; print(*(name for name in {LOADED_LATE!r} if name in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
