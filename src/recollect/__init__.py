@@ -1,6 +1,5 @@
 """recollect: memory for Python agents that is safe, fast and explainable."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from recollect.agent.agent import Agent
@@ -30,6 +29,7 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
+from recollect.late import late_names
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -85,35 +85,6 @@ if TYPE_CHECKING:
     from recollect.runtime.loop import AgentLoop
     from recollect.runtime.result import AgentRunResult
     from recollect.tokens import count_tokens
-
-# Guards, backends and the runtime load when first used: they have large tables, and most programs need few.
-_LATE = {
-    "recollect.backends.base": (
-        "CompletedRun",
-        "MemoryBackend",
-        "RecalledItem",
-        "Recollection",
-        "StartedRun",
-    ),
-    "recollect.backends.curated.backend": ("CuratedMemoryBackend",),
-    "recollect.backends.gateway.backend": ("MemoryGatewayBackend",),
-    "recollect.backends.gateway.client": ("GatewaySettings", "MemoryGatewayClient"),
-    "recollect.backends.secret": ("Secret",),
-    "recollect.guards.pii.presidio": ("PresidioEngine",),
-    "recollect.processors.language_detector": ("LanguageDetector",),
-    "recollect.processors.moderation": ("ModerationProcessor",),
-    "recollect.processors.pii": ("PIIDetector",),
-    "recollect.processors.prompt_injection": ("PromptInjectionDetector",),
-    "recollect.processors.system_prompt_scrubber": ("SystemPromptScrubber",),
-    "recollect.processors.token_limiter": ("TokenLimiterProcessor",),
-    "recollect.processors.tool_call_filter": ("ToolCallFilterProcessor",),
-    "recollect.processors.unicode_normalizer": ("UnicodeNormalizer",),
-    "recollect.runtime.config": ("RuntimeConfig",),
-    "recollect.runtime.loader": ("Engine", "EngineLoader"),
-    "recollect.runtime.loop": ("AgentLoop",),
-    "recollect.runtime.result": ("AgentRunResult",),
-    "recollect.tokens": ("count_tokens",),
-}
 
 __all__ = [
     "Agent",
@@ -209,13 +180,5 @@ __all__ = [
     "open_store",
 ]
 
-if not TYPE_CHECKING:  # or every misspelt name would pass for one of these
-
-    def __getattr__(name: str) -> object:
-        """Return a public name that is loaded late."""
-        for module, names in _LATE.items():
-            if name in names:
-                value = getattr(import_module(module), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take every misspelt name for one of them
+    __getattr__ = late_names(__name__)
