@@ -55,9 +55,10 @@ class CuratedFolder:
         """Return what the log says."""
         return self.journal.read({target: self.readable_entries(target) for target in TARGETS})
 
-    def pending(self) -> tuple[PendingChange, ...]:
-        """Return the changes that wait for a person, without those that were decided."""
-        decided = {change.source.pending_id for change in self.history().changes if change.is_applied}
+    def pending(self, history: History | None = None) -> tuple[PendingChange, ...]:
+        """Return the changes that wait for a person, without those that the log says were decided."""
+        changes = (history or self.history()).changes
+        decided = {change.source.pending_id for change in changes if change.is_applied}
         return tuple(one for one in self.queue.read() if one.id not in decided)
 
     @contextmanager

@@ -19,7 +19,7 @@ def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) ->
     """Let the changes of a run wait, each once; if they cannot, nothing is changed at all."""
     problems: list[str] = []
     with folder.opened() as opened:
-        waiting = list(folder.pending())
+        waiting = list(folder.pending(opened.history))
         known = {(one.run_id, one.session_id, one.change.target) for one in waiting}
         fresh = [
             change
@@ -66,7 +66,7 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
 def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
     """Make a waiting change; None says that the file was already like that."""
     with folder.opened() as opened:
-        one, rest = _taken(folder, pending_id)
+        one, rest = _taken(opened, pending_id)
         target = one.change.target
         entries = opened.entries(target)
         made = planned(entries, one.change, one.limit)
@@ -86,8 +86,8 @@ def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
 
 def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
     """Drop a waiting change; the log keeps that it was rejected, and nothing of its text."""
-    with folder.opened():
-        one, rest = _taken(folder, pending_id)
+    with folder.opened() as opened:
+        one, rest = _taken(opened, pending_id)
         source = Source("rejected", one.run_id, one.session_id, one.id)
         folder.journal.append([new_change(one.change.target, source, ((), ()), (), new_id())])
         folder.queue.write(rest)
@@ -112,8 +112,8 @@ def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
         return logged
 
 
-def _taken(folder: CuratedFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
-    waiting = folder.pending()
+def _taken(opened: OpenFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
+    waiting = opened.folder.pending(opened.history)
     for one in waiting:
         if one.id == pending_id:
             return one, [other for other in waiting if other is not one]
@@ -123,7 +123,7 @@ def _taken(folder: CuratedFolder, pending_id: str) -> tuple[PendingChange, list[
 
 
 def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedChange:
-    undone = {change.source.undoes for change in changes if change.is_applied}
+    undone = _undone(changes)
     can_be = [
         change
         for change in changes
@@ -140,3 +140,12 @@ def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedCh
     raise MemoryNotFoundError(
         f"no change {change_id!r:.60} can be undone; `recollect memory log` lists all, and which were"
     )
+
+
+def _undone(changes: Sequence[LoggedChange]) -> set[str]:
+    """Return the changes that are undone now: an undo that was itself undone counts no more."""
+    undone: set[str] = set()
+    for change in reversed(changes):
+        if change.is_applied and change.source.undoes and change.id not in undone:
+            undone.add(change.source.undoes)
+    return undone
