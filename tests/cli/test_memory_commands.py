@@ -62,6 +62,23 @@ def test_show_prints_both_files_and_what_is_wrong(folder: Path) -> None:
     assert shown["waiting"] == 0
 
 
+def test_show_names_the_configured_folder_and_a_damaged_queue(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits cannot be read; the files are shown all the same."""
+    monkeypatch.chdir(folder)
+    (folder / ".recollect" / "memories").mkdir(parents=True)
+    (folder / ".recollect" / "memories" / "pending.json").write_text("{")
+    shown = json.loads(CliRunner().invoke(app, ["memory", "show", "--json"]).stdout)
+    assert shown["folder"] == str(Path(".recollect") / "memories")
+    assert shown["waiting"] is None
+    assert "pending.json cannot be read" in shown["problem"]
+    (folder / "pending.json").write_text("{")
+    lines = invoke("show", folder).stdout
+    assert "Name: Ada" in lines
+    assert "! " in lines.splitlines()[-1]
+
+
 def test_log_shows_changes_as_diffs(folder: Path) -> None:
     """With the run, the session and the time; as JSON with all fields."""
     first, *diff = invoke("log", folder).stdout.splitlines()
