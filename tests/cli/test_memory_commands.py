@@ -116,8 +116,8 @@ def test_waiting_changes_are_listed_approved_and_rejected(folder: Path) -> None:
         invoke("show", folder).stdout.splitlines()[-1] == "3 waiting for approval: recollect memory approve"
     )
     listed = invoke("approve", folder).stdout.splitlines()
-    assert listed[:3] == [listed[0], "  add", "  + one"]
-    assert listed[-3:] == ["  replace", "  ? Ada", "  + Name: Eve"]
+    assert listed[:2] == [listed[0], "  + one"]
+    assert listed[-2:] == ["  - Name: Ada", "  + Name: Eve"]
     (made,) = answer("approve", folder, first)
     assert (made["kind"], made["pending_id"], made["run_id"]) == ("approved", first, "run-2")
     assert answer("reject", folder, second)[0]["id"] == second
@@ -129,6 +129,20 @@ def test_waiting_changes_are_listed_approved_and_rejected(folder: Path) -> None:
         "rejected",
         "rejected",
     ]
+
+
+def test_person_sees_what_would_go_and_what_no_longer_fits(folder: Path) -> None:
+    """The whole entry, and not only the part that names it; a change may build on one that waits too."""
+    shorter = Change("memory", (Operation("replace", "Uses tox", "make"),))
+    further = Change("memory", (Operation("replace", "Uses nox", "Uses tox"),))
+    enqueue(CuratedFolder(folder), [shorter, further], Source("tool", "run-2", "s1"))
+    listed = invoke("approve", folder).stdout.splitlines()
+    assert listed[1:4] == ["  - Uses make", "  - and tox", "  + Uses tox"]
+    assert listed[5:] == ["  - Uses tox", "  + Uses nox"]
+    (folder / "MEMORY.md").write_text("Uses nox", "utf-8")
+    listed = invoke("approve", folder).stdout.splitlines()
+    assert listed[1:4] == ["  replace", "  ? make", "  + Uses tox"]
+    assert listed[4].startswith("  ! does not fit the file as it is: no entry contains old_text")
 
 
 def test_those_before_a_wrong_id_are_done(folder: Path) -> None:

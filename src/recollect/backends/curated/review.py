@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from recollect.backends.curated.edits import edits_between, revert_edits
+from recollect.backends.curated.edits import Edit, edits_between, revert_edits
 from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
 from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
 from recollect.backends.curated.plan import Change, Refusal
 from recollect.backends.curated.queue import PendingChange
-from recollect.backends.curated.text import FILE_NAMES
+from recollect.backends.curated.text import FILE_NAMES, TARGETS
 from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
 
@@ -60,6 +60,21 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
         elif made.entries != entries[target]:
             entries[target] = made.entries
             found.append(change)
+    return found
+
+
+def foreseen(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Edit, ...] | Refusal]]:
+    """Return what waits, and what each would do to the files if those before it were accepted."""
+    entries = {target: folder.readable_entries(target) or () for target in TARGETS}
+    found: list[tuple[PendingChange, tuple[Edit, ...] | Refusal]] = []
+    for one in folder.pending():
+        target = one.change.target
+        made = planned(entries[target], one.change, one.limit)
+        if isinstance(made, Refusal):
+            found.append((one, made))
+        else:
+            found.append((one, edits_between(entries[target], made.entries)))
+            entries[target] = made.entries
     return found
 
 
