@@ -8,6 +8,7 @@ is no order, and neither is one that says how to sign in somewhere. All gaps in 
 
 import re
 
+_NEAR = 60  # characters before an order in which it may be forbidden
 _CLAUSE = re.compile(r"[;\n\r\u0085\u2028\u2029\u3002\uff01\uff1f\uff1b]|[.!?](?=\s|$)|\bbut\b")
 _ADDRESS = (
     r"(?:https?://(?!localhost|127\.|10\.|192\.168\.|0\.0\.0\.0|\[::1\])\S|[\w.+-]{1,64}@[\w-]{1,64}\.\w"
@@ -60,6 +61,8 @@ _CARRIES = re.compile(
     rf"{_SEND}.{{0,80}}?{_LOOT}.{{0,80}}?{_TO}.{{0,40}}?{_ADDRESS}"
     rf"|{_LOOT}.{{0,80}}?(?:{_SENT}|{_SEND}\s(?:it|them|those|these|its contents?)\b).{{0,40}}?{_ADDRESS}"
 )
+# An order may run over line breaks; what only stands on lines that follow each other is none.
+_CARRIES_OVER_LINES = re.compile(rf"{_SEND}.{{0,40}}?{_LOOT}.{{0,10}}?{_TO}.{{0,10}}?{_ADDRESS}", re.DOTALL)
 _BY_COMMAND = re.compile(
     rf"\b(?:curl|wget|nc|scp)\b(?=.{{0,200}}{_ADDRESS})"
     rf".{{0,200}}?(?:\$\(|`|@|--post-file[= ]|-t\s).{{0,60}}?{_FILE}"
@@ -107,6 +110,9 @@ def find_standing_order(text: str) -> str | None:
         return "injection"
     if _UNSEEN.search(plain) and _ACTS_OUTSIDE.search(plain):
         return "tool-exfiltration"
+    over_lines = _CARRIES_OVER_LINES.search(plain)
+    if over_lines and not _is_no_order(plain[max(over_lines.start() - _NEAR, 0) : over_lines.end()]):
+        return "data-exfiltration"
     for clause in _CLAUSE.split(plain):
         if kind := _found_in(clause):
             return kind
@@ -125,9 +131,13 @@ def _found_in(clause: str) -> str | None:
     return "data-exfiltration" if _carries_secrets(clause) else None
 
 
+def _is_no_order(words: str) -> bool:
+    return bool(_FORBIDDEN.search(words) or _SIGNING_IN.search(words))
+
+
 def _carries_secrets(clause: str) -> bool:
     if _SIGNING_IN.search(clause):
         return False
     if _CARRIES.search(clause):
         return True
-    return all(re.search(one, clause) for one in (_SEND_ABROAD, _SECRET_ABROAD, _ADDRESS))
+    return bool(_SEND_ABROAD.search(clause) and _SECRET_ABROAD.search(clause) and re.search(_ADDRESS, clause))
