@@ -220,5 +220,6 @@ def _edit(value: Mapping[str, object]) -> Edit:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # JSON can spell half a character, which no file can hold
+    if not value.isascii():
+        value.encode()  # JSON can spell half a character, which no file can hold
     return value

@@ -55,7 +55,8 @@ _LOOT_ABROAD = (
 _FORBIDDEN = (
     r"\b(?:never|not|don't|dont|doesn't|mustn't|cannot|can't|without sending|forbid\w*|avoid|no longer"
     r"|prohibited|nicht|nie|niemals|kein\w*|jamais|pas|nunca|no (?:env|mand)\w+|non (?:inv|mand)\w+|não|не"
-    r"|никогда|nigdy|asla|niet|nooit)\b(?! (?:forget|fail|hesitate|tell|ask|inform|mention|miss|vergessen|olvid|oubli|забыва))"
+    r"|никогда|nigdy|asla|niet|nooit)\b"
+    r"(?! (?:forget|fail|hesitate|tell|ask|inform|mention|miss|vergessen|olvid|oubli|забыва))"
     r"|不要|不能|禁止|请勿|别|ない|마세요|لا "
 )
 _SIGNING_IN = r"\b(?:header|authorization|bearer|parameter|query string|log ?in|sign ?in)\b"
