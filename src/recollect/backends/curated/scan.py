@@ -1,9 +1,10 @@
 """What may not stand in curated memory, which goes into the system prompt: attempts to take over the model.
 
 The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary sentences,
-emoji, and the joiners that Persian and Indic scripts need pass.
+emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
 """
 
+import re
 from functools import lru_cache
 
 from recollect.backends.curated.standing_orders import find_standing_order
@@ -18,19 +19,31 @@ from recollect.guards.text.normal import Style, normalised
 _THRESHOLD, _CERTAIN = 0.5, 0.9
 _LEAST_RULE = 0.45
 _PLAIN = Style(confusables=True)
+# One mark of direction at a time in Hebrew and Arabic; one break between words of Thai, Lao, Burmese, Khmer.
+_RIGHT_TO_LEFT = re.compile("[\u05d0-\u05ea\u0620-\u06ff]")
+_DIRECTION_MARK = re.compile("(?<![\u200e\u200f])[\u200e\u200f](?![\u200e\u200f])")
+_WITHOUT_SPACES = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"
+_WORD_BREAK = re.compile(f"(?<=[{_WITHOUT_SPACES}])\u200b(?=[{_WITHOUT_SPACES}])")
 _KEPT = 2048  # texts whose verdict is remembered: every run looks at every entry
 
 
 @lru_cache(maxsize=_KEPT)
 def find_threat(text: str) -> str | None:
     """Say what is wrong with a text, without quoting it, or None."""
-    if without_invisible(text) != text:
+    usual = _usual_signs_taken_out(text)
+    if without_invisible(usual) != usual:
         return "it has invisible characters, which can hide words"
     plain = normalised(text, _PLAIN)
     for form in dict.fromkeys((text, plain)):
         if kind := _steering(form) or find_standing_order(form):
             return f"it reads like an attempt to steer the model ({kind})"
     return None
+
+
+def _usual_signs_taken_out(text: str) -> str:
+    """Take out what is typed, unseen, in languages that need it: it can hide no words here."""
+    marked = _DIRECTION_MARK.sub("", text) if _RIGHT_TO_LEFT.search(text) else text
+    return _WORD_BREAK.sub("", marked)
 
 
 def _steering(text: str) -> str | None:
