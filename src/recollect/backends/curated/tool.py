@@ -94,6 +94,7 @@ def _answered(
     if target is None:
         return _Checked(change, None, {})
     try:
+        folder.check_writable()
         if approval:
             folder.queue.read()  # one that nobody can read lets nothing pass
         entries = _with_staged(folder, target, staged)
