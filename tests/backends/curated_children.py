@@ -6,6 +6,8 @@ import random
 import resource
 import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -111,7 +113,7 @@ def write_within_a_size_limit(line: Connection, path: str) -> None:
     said: list[str] = []
     for size in (0, 700, 900, hard):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        said.append(_outcome(folder, "x" * 400))
+        said.append(_outcome(partial(_commit, folder, "x" * 400)))
     line.send_bytes(json.dumps(said).encode())
 
 
@@ -126,16 +128,21 @@ def write_without_permission(line: Connection, path: str) -> None:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     said = [
-        _outcome(folder, "new"),
+        _outcome(folder.check_writable),
+        _outcome(partial(_commit, folder, "new")),
         str(len(folder.read("memory").entries)),
         str(len(folder.history().changes)),
     ]
     line.send_bytes(json.dumps(said).encode())
 
 
-def _outcome(folder: CuratedFolder, text: str) -> str:
+def _commit(folder: CuratedFolder, text: str) -> None:
+    folder.commit([addition(text)], Source("tool", "again", "s1"))
+
+
+def _outcome(work: Callable[[], None]) -> str:
     try:
-        folder.commit([addition(text)], Source("tool", "again", "s1"))
+        work()
     except RecollectError as error:
         return type(error).__name__
     return "ok"

@@ -59,7 +59,7 @@ def test_nothing_is_half_written_when_the_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_folder_that_may_only_be_read_is_read(tmp_path: Path) -> None:
-    """Writing says what is missing, and the entries and the log are there."""
+    """Writing says what is missing, already when it is planned, and the entries and the log are there."""
     folder = tmp_path / "memories"
     folder.mkdir()
     # Root becomes somebody else, who must reach the folder.
@@ -69,4 +69,4 @@ def test_folder_that_may_only_be_read_is_read(tmp_path: Path) -> None:
     with Child(write_without_permission, str(folder)) as child:
         said = json.loads(child.hear())
     folder.chmod(0o755)
-    assert said == ["StorageReadOnlyError", "1", "1"]
+    assert said == ["StorageReadOnlyError", "StorageReadOnlyError", "1", "1"]

@@ -20,6 +20,10 @@ from recollect.backends.curated.journal import History, Source
 from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo
 
 RUN = Source("tool", "r1", "s1")
+HALF_A_CHARACTER = (
+    rb'[{"id": "a", "at": "", "run_id": "", "session_id": "", "limit": 9, "target": "user", "action": "add", '
+    rb'"content": "\ud800"}]'
+)
 
 
 @pytest.fixture
@@ -47,6 +51,16 @@ def test_undo_takes_the_models_changes_back_one_by_one(folder: CuratedFolder) ->
     undo(folder, first.id)
     assert entries(folder.path) == ["two"]
     assert kinds(folder.history()) == ["tool", "tool", "undo", "undo", "undo"]
+
+
+def test_change_that_was_brought_back_is_the_last_again(folder: CuratedFolder) -> None:
+    """An undo of an undo: the next undo takes the same change back, and not the one before it."""
+    brought_back = undo(folder, undo(folder).id)
+    assert entries(folder.path) == ["one", "two"]
+    assert undo(folder).source.undoes == folder.history().changes[1].id
+    assert entries(folder.path) == ["one"]
+    with pytest.raises(StaleChangeError):
+        undo(folder, brought_back.id)
 
 
 def test_named_change_is_undone_although_others_followed(folder: CuratedFolder) -> None:
@@ -91,6 +105,24 @@ def test_log_goes_on_when_lines_of_it_are_lost_or_broken(folder: CuratedFolder) 
     assert kinds(folder.history())[-3:] == ["by hand", "tool", "tool"]
     undo(folder)
     assert entries(folder.path) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, r'"\ud800"', "[]", "null", "9" * 5_000, '{"done": 1}', "\0"])
+def test_log_goes_on_behind_a_line_that_is_no_change(folder: CuratedFolder, line: str) -> None:
+    """However odd it is: too deep, half a character, no object."""
+    with folder.journal.path.open("a", encoding="utf-8") as log:
+        log.write(f"{line}\n")
+    folder.commit([addition("three")], Source("tool", "r3", "s1"))
+    assert kinds(folder.history()) == ["tool"] * 3
+    assert undo(folder).edits == (Edit(2, "three", None),)
+
+
+def test_half_a_character_in_the_log_is_passed_over(folder: CuratedFolder) -> None:
+    """JSON can spell it, and no file can hold it."""
+    lines = folder.journal.path.read_text("utf-8").replace('"after": "two"', r'"after": "\ud800"')
+    folder.journal.path.write_text(lines, "utf-8")
+    folder.commit([addition("three")], Source("tool", "r3", "s1"))
+    assert kinds(folder.history()) == ["tool", "by hand", "tool"]
 
 
 def test_nothing_is_changed_when_the_log_cannot_be_written(folder: CuratedFolder) -> None:
@@ -148,7 +180,9 @@ def test_queue_that_was_not_cleared_does_not_make_a_change_twice(folder: Curated
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[5]", b'[{"id": "x"}]', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"{}", b"[5]", b'[{"id": "x"}]', b"\xff", b"[" * 100_000, HALF_A_CHARACTER]
+)
 async def test_nothing_passes_when_the_queue_is_damaged(tmp_path: Path, data: bytes) -> None:
     """Neither is the change made, nor is the queue overwritten: it fails closed."""
     backend = CuratedMemoryBackend(tmp_path, approval=True)

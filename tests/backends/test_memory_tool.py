@@ -162,6 +162,24 @@ async def test_change_waits_in_approval_mode(tmp_path: Path, mode: Mode) -> None
     assert entries(tmp_path) == []
 
 
+async def test_what_is_there_already_waits_for_nobody(tmp_path: Path, mode: Mode) -> None:
+    """The model is not told to wait for what does not happen."""
+    (tmp_path / "MEMORY.md").write_text("one")
+    for approval in (False, True):
+        backend = CuratedMemoryBackend(tmp_path, approval=approval)
+        (said,) = answers(await run(backend, mode, call(add("one")), "Noted."))
+        assert (said["success"], said["message"]) == (True, "already there; nothing changes")
+        assert backend.folder.pending() == ()
+
+
+async def test_operation_with_a_target_of_its_own_is_refused(tmp_path: Path, mode: Mode) -> None:
+    """It would land in the other file, and the model would not know."""
+    backend = CuratedMemoryBackend(tmp_path)
+    result = await run(backend, mode, call({"operations": [add("Likes tea", "user")]}), "Sorry.")
+    assert "target" in str(answers(result)[0])
+    assert found(tmp_path) == []
+
+
 async def test_snapshot_is_frozen_for_the_run(tmp_path: Path, mode: Mode) -> None:
     """What the run changes itself it does not see; what it asks the model again with is the same."""
     backend = CuratedMemoryBackend(tmp_path)

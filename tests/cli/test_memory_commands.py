@@ -62,6 +62,23 @@ def test_show_prints_both_files_and_what_is_wrong(folder: Path) -> None:
     assert shown["waiting"] == 0
 
 
+def test_show_names_the_configured_folder_and_a_damaged_queue(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits cannot be read; the files are shown all the same."""
+    monkeypatch.chdir(folder)
+    (folder / ".recollect" / "memories").mkdir(parents=True)
+    (folder / ".recollect" / "memories" / "pending.json").write_text("{")
+    shown = json.loads(CliRunner().invoke(app, ["memory", "show", "--json"]).stdout)
+    assert shown["folder"] == str(Path(".recollect") / "memories")
+    assert shown["waiting"] is None
+    assert "pending.json cannot be read" in shown["problem"]
+    (folder / "pending.json").write_text("{")
+    lines = invoke("show", folder).stdout
+    assert "Name: Ada" in lines
+    assert "! " in lines.splitlines()[-1]
+
+
 def test_log_shows_changes_as_diffs(folder: Path) -> None:
     """With the run, the session and the time; as JSON with all fields."""
     first, *diff = invoke("log", folder).stdout.splitlines()
@@ -99,8 +116,8 @@ def test_waiting_changes_are_listed_approved_and_rejected(folder: Path) -> None:
         invoke("show", folder).stdout.splitlines()[-1] == "3 waiting for approval: recollect memory approve"
     )
     listed = invoke("approve", folder).stdout.splitlines()
-    assert listed[:3] == [listed[0], "  add", "  + one"]
-    assert listed[-3:] == ["  replace", "  ? Ada", "  + Name: Eve"]
+    assert listed[:2] == [listed[0], "  + one"]
+    assert listed[-2:] == ["  - Name: Ada", "  + Name: Eve"]
     (made,) = answer("approve", folder, first)
     assert (made["kind"], made["pending_id"], made["run_id"]) == ("approved", first, "run-2")
     assert answer("reject", folder, second)[0]["id"] == second
@@ -112,6 +129,20 @@ def test_waiting_changes_are_listed_approved_and_rejected(folder: Path) -> None:
         "rejected",
         "rejected",
     ]
+
+
+def test_person_sees_what_would_go_and_what_no_longer_fits(folder: Path) -> None:
+    """The whole entry, and not only the part that names it; a change may build on one that waits too."""
+    shorter = Change("memory", (Operation("replace", "Uses tox", "make"),))
+    further = Change("memory", (Operation("replace", "Uses nox", "Uses tox"),))
+    enqueue(CuratedFolder(folder), [shorter, further], Source("tool", "run-2", "s1"))
+    listed = invoke("approve", folder).stdout.splitlines()
+    assert listed[1:4] == ["  - Uses make", "  - and tox", "  + Uses tox"]
+    assert listed[5:] == ["  - Uses tox", "  + Uses nox"]
+    (folder / "MEMORY.md").write_text("Uses nox", "utf-8")
+    listed = invoke("approve", folder).stdout.splitlines()
+    assert listed[1:4] == ["  replace", "  ? make", "  + Uses tox"]
+    assert listed[4].startswith("  ! does not fit the file as it is: no entry contains old_text")
 
 
 def test_those_before_a_wrong_id_are_done(folder: Path) -> None:

@@ -77,6 +77,11 @@ async def test_present_session_is_left_out_however_much_of_it_fits(store: Store)
         ("明日は友達と京都でラーメンを食べます", "ラーメン"),
         ("東京タワーの近くに住んでいます", "東京タワー"),
         ("내일 서울에서 친구를 만나요", "서울"),
+        ("我家的猫很可爱", "猫"),
+        ("毎朝お茶を飲みます", "茶"),
+        ("한강에서 배를 탔어요", "배"),
+        ("พรุ่งนี้จะไปเชียงใหม่กับเพื่อน", "เชียงใหม่"),
+        ("سأسافر إلى القاهرة غدا", "القاهرة"),
         ("Über die Brücke gehen", "brücke"),
         ("我喜欢喝茶 with milk", "喝茶 MILK"),
     ],
@@ -88,6 +93,25 @@ async def test_words_are_found_in_every_script(store: Store, said: str, asked: s
     (match,) = await search_in(store).search(asked)
     assert match.session.id == "t"
     assert match.hits[0].message.text == said
+
+
+async def test_single_sign_is_found_as_other_words_are(store: Store) -> None:
+    """Never in tool text, in the present session or in somebody else's; shown with what is around it."""
+    await say(store, HERE, "我的猫", "好")
+    await say(store, "eve", "她的猫", "好", user="eve")
+    await use_tool(store, "old", "猫的照片")
+    await say(store, "old", "很久以前" * 200 + "我们养了一只猫。" + "后来" * 200, "狗也很好", day=1)
+    await say(store, "new", "猫和狗", "好", day=2)
+    search = search_in(store)
+    assert [match.session.id for match in await search.search("猫", without_session=HERE)] == ["new", "old"]
+    (match,) = await search.search("猫", session_id="old")
+    assert "一只猫" in match.hits[0].snippet
+    assert len(match.hits) == 1
+    assert [one.session.id for one in await search.search("猫 狗", without_session=HERE)] == ["new", "old"]
+    (oldest, _) = await search.search("猫", sort="oldest", without_session=HERE)
+    assert oldest.session.id == "old"
+    assert await search.search("猫", role="assistant") == []
+    assert await search.search("鸟") == []
 
 
 async def test_no_query_can_break_the_search(store: Store) -> None:
@@ -235,6 +259,15 @@ async def test_program_gets_errors_where_the_model_gets_words(store: Store) -> N
         with pytest.raises(InvalidArgumentError) as raised:
             await work()
         assert raised.value.argument == argument
+
+
+async def test_null_stands_for_what_is_usual(store: Store) -> None:
+    """As models send it for arguments that they do not care about."""
+    await say(store, "s", "green tea", "yes")
+    search = search_in(store)
+    nothing = dict.fromkeys(("session_id", "around_message_id", "window", "limit", "sort", "role"))
+    assert await call(search, query="tea", **nothing) == await call(search, query="tea")
+    assert await call(search, query=None, **nothing) == await call(search)
 
 
 async def test_tool_cannot_be_called_outside_of_a_run(store: Store) -> None:

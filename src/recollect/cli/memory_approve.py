@@ -4,12 +4,16 @@ from typing import Annotated
 
 import typer
 
+from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange, change_as_json
+from recollect.backends.curated.plan import Refusal
 from recollect.backends.curated.queue import PendingChange, pending_as_json
 from recollect.backends.curated.review import approve as approve_change
+from recollect.backends.curated.review import foreseen
 from recollect.cli.memory_folder import (
     Folder,
     change_lines,
+    edit_lines,
     existing_folder,
     operation_lines,
 )
@@ -25,7 +29,7 @@ def approve(
     """Make changes that waited for approval, in the order given; without an id, list those that wait."""
     found = existing_folder(folder, config)
     if not pending_ids:
-        _list(found.pending(), json=json)
+        _list(found, json=json)
         return
     made: list[LoggedChange | None] = []
     try:
@@ -43,14 +47,24 @@ def _tell(made: list[LoggedChange | None], *, json: bool) -> None:
         write_lines(*(["It was already like that."] if change is None else change_lines(change)))
 
 
-def _list(waiting: tuple[PendingChange, ...], *, json: bool) -> None:
+def _list(found: CuratedFolder, *, json: bool) -> None:
     if json:
-        write_json([pending_as_json(one) for one in waiting])
+        write_json([pending_as_json(one) for one in found.pending()])
         return
-    for one in waiting:
+    waiting = foreseen(found)
+    for one, effect in waiting:
         run = f"run {one.run_id} of session {one.session_id}"
         write_lines(printable(f"{one.id}  {one.at[:19]}Z  {one.change.target}  {run}"))
-        for operation in one.change.operations:
-            write_lines(*operation_lines(operation))
+        if isinstance(effect, Refusal):
+            _tell_refused(one, effect)
+        else:
+            # A part of an entry names it; a person must see all of what would go.
+            write_lines(*(edit_lines(effect) or ["  (it is already like that)"]))
     if not waiting:
         write_lines("Nothing waits for approval.")
+
+
+def _tell_refused(one: PendingChange, refusal: Refusal) -> None:
+    for operation in one.change.operations:
+        write_lines(*operation_lines(operation))
+    write_lines(printable(f"  ! does not fit the file as it is: {refusal.problem}"))

@@ -1,11 +1,13 @@
 """Where the `memory` commands find curated memory, and how they show a change."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recollect.backends.curated.backend import DEFAULT_FOLDER
+from recollect.backends.curated.edits import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange
 from recollect.backends.curated.plan import Operation
@@ -46,7 +48,13 @@ def change_lines(change: LoggedChange) -> list[str]:
     undoes = f" of {source.undoes}" if source.undoes else ""
     run = f", run {source.run_id} of session {source.session_id}" if source.run_id else ""
     lines = [f"{change.id}  {change.at[:19]}Z  {change.target}  {source.kind}{undoes}{run}{state}"]
-    for edit in change.edits:
+    return [printable(line) for line in lines] + edit_lines(change.edits)
+
+
+def edit_lines(edits: Iterable[Edit]) -> list[str]:
+    """Return edits as lines for people, as a diff."""
+    lines: list[str] = []
+    for edit in edits:
         lines += _marked("-", edit.before) + _marked("+", edit.after)
     return [printable(line) for line in lines]
 

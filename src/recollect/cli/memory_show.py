@@ -25,15 +25,25 @@ def show(folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = Fa
     """Show both files entry by entry, what is blocked or damaged in them, and how many changes wait."""
     found = existing_folder(folder, config)
     files = {target: _file(found, target) for target in TARGETS}
-    waiting = len(found.pending())
+    waiting, problem = _waiting(found)
     if json:
         shown = {target: _as_json(file) for target, file in files.items()}
-        write_json({"folder": str(folder), "files": shown, "waiting": waiting})
+        write_json({"folder": str(found.path), "files": shown, "waiting": waiting, "problem": problem})
         return
     for file in files.values():
         write_lines(*_lines(file))
+    if problem:
+        write_lines(printable(f"! {problem}"))
     if waiting:
         write_lines(f"{waiting} waiting for approval: recollect memory approve")
+
+
+def _waiting(found: CuratedFolder) -> tuple[int | None, str | None]:
+    """Return how many changes wait, or why nobody can say; the files are shown all the same."""
+    try:
+        return len(found.pending()), None
+    except StorageError as error:
+        return None, str(error)
 
 
 def _file(found: CuratedFolder, target: Target) -> _File:

@@ -15,6 +15,7 @@ from recollect.messages import now
 from recollect.recall.question import understand
 from recollect.recall.settings import MOST_HITS, RecallSettings
 from recollect.runtime.session_records import Passage, SessionHit, SessionMatch, SessionSummary
+from recollect.runtime.session_signs import find_signs, lone_signs
 from recollect.runtime.session_text import snippet_of
 from recollect.runtime.session_tool import Sort, Speaker, make_tool
 from recollect.runtime.transcripts import beginning_of, end_of, first_words, passage_around
@@ -38,6 +39,7 @@ HEAD, TAIL = 20, 10
 
 _HITS_SHOWN = 3  # of one session
 _NEIGHBOURS = 2
+_MOST_LOOKED_INTO = 1_000  # sessions, for words that the index does not have
 _LONGEST_QUERY = 4_000  # as much as recall looks for
 _LEAST_RELEVANCE = 1e-6  # a message that has none of the words, but stands beside one that has, is no hit
 _UNBOUNDED = 10**9
@@ -76,7 +78,12 @@ class SessionSearch:
         _check_choice(role, "role", get_args(Speaker))
         wanted = _terms_of(query)
         store = await self._handle.get()
-        hits = await self._hits(query, session_id, without_session)
+        signs = lone_signs(wanted)
+        if signs:
+            sessions = await self._sessions(session_id, without_session, store)
+            hits = await find_signs(signs, sessions, store, self._user)
+        else:
+            hits = await self._hits(query, session_id, without_session)
         by_session: dict[str, list[Hit]] = {}
         for hit in _ordered([hit for hit in hits if role in (None, hit.message.role)], sort):
             by_session.setdefault(hit.message.thread_id or "", []).append(hit)
@@ -130,6 +137,15 @@ class SessionSearch:
             max_tokens=_UNBOUNDED,
         )
         return [*await self._recaller.search(query, settings, scope=scope, without_thread=without_session)]
+
+    async def _sessions(
+        self, session_id: str | None, without_session: str | None, store: "Store"
+    ) -> list["Thread"]:
+        """Return the sessions to look into, those that were talked in last first."""
+        if session_id is not None:
+            return [(await self._found(session_id))[0]]
+        recent = await store.list_threads(limit=_MOST_LOOKED_INTO, scope=self._user)
+        return [session for session in recent if session.id != without_session]
 
     async def _found(self, session_id: str) -> tuple["Thread", Scope, "Store"]:
         """Return a session of the user; one of somebody else is as unknown as one that never was."""

@@ -33,8 +33,8 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
         query: str | None = None,
         session_id: str | None = None,
         around_message_id: str | None = None,
-        window: int = 5,
-        limit: int = 3,
+        window: int | None = 5,
+        limit: int | None = 3,
         sort: Sort | None = None,
         role: Speaker | None = None,
     ) -> str:
@@ -56,6 +56,8 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
             role: "user" or "assistant" finds only what that side said.
         """
         here = tool_context(OWNER).ids.thread_id
+        # A model may say null for what it does not care about.
+        window, limit = (5 if window is None else window), (3 if limit is None else limit)
         try:
             if around_message_id:
                 if not session_id:

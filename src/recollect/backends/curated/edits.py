@@ -19,14 +19,18 @@ class Edit:
 
 def edits_between(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
     """Return the edits that make the new entries of the old ones."""
+    # What both begin and end with is left out: many equal entries would cost their number squared.
+    first = _shared(old, new)
+    last = _shared(old[first:][::-1], new[first:][::-1])
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
     edits: list[Edit] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        paired = min(i2 - i1, j2 - j1)
-        edits += [Edit(j1 + k, old[i1 + k], new[j1 + k]) for k in range(paired)]
-        edits += [Edit(j1 + paired, old[i], None) for i in range(i1 + paired, i2)]
-        edits += [Edit(j, None, new[j]) for j in range(j1 + paired, j2)]
+        paired, place = min(i2 - i1, j2 - j1), first + j1
+        edits += [Edit(place + k, old[i1 + k], new[j1 + k]) for k in range(paired)]
+        edits += [Edit(place + paired, old[i], None) for i in range(i1 + paired, i2)]
+        edits += [Edit(first + j, None, new[j]) for j in range(j1 + paired, j2)]
     return tuple(edits)
 
 
@@ -63,6 +67,12 @@ def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ..
         elif edit.before is not None and edit.before not in now:
             now.insert(edit.place, edit.before)
     return tuple(now)
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many entries both begin with."""
+    pairs = zip(old, new, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
 
 def _listed(entry: str | None) -> list[str]:

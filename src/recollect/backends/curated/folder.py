@@ -25,7 +25,7 @@ from recollect.backends.curated.plan import Change, Plan, Refusal, plan
 from recollect.backends.curated.queue import PendingChange, Queue
 from recollect.backends.curated.scan import find_threat
 from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
-from recollect.errors import RecollectError, StaleChangeError, StorageError
+from recollect.errors import RecollectError, StaleChangeError, StorageError, StorageReadOnlyError
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others."""
@@ -55,17 +55,26 @@ class CuratedFolder:
         """Return what the log says."""
         return self.journal.read({target: self.readable_entries(target) for target in TARGETS})
 
-    def pending(self) -> tuple[PendingChange, ...]:
-        """Return the changes that wait for a person, without those that were decided."""
-        decided = {change.source.pending_id for change in self.history().changes if change.is_applied}
+    def pending(self, history: History | None = None) -> tuple[PendingChange, ...]:
+        """Return the changes that wait for a person, without those that the log says were decided."""
+        changes = (history or self.history()).changes
+        decided = {change.source.pending_id for change in changes if change.is_applied}
         return tuple(one for one in self.queue.read() if one.id not in decided)
+
+    def check_writable(self) -> None:
+        """Raise an error where it is plain that nothing can be written; all else shows at the write."""
+        for place in self._places():
+            there = next(one for one in (place, *place.parents) if one.exists())
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise StorageReadOnlyError(
+                    f"cannot write to {there}; give this user the right to write there"
+                )
 
     @contextmanager
     def opened(self) -> Generator["OpenFolder"]:
         """Keep other writers out, and give what a change needs."""
         make_folder(self.path)
-        # A file may be a link to one that is kept elsewhere, and that others link to as well.
-        places = [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
+        places = self._places()
         with locked(places, self._lock_seconds):
             for place in places:
                 sweep(place)
@@ -90,6 +99,10 @@ class CuratedFolder:
         if problems:
             raise _reported(problems)
         return made
+
+    def _places(self) -> list[Path]:
+        # A file may be a link to one that is kept elsewhere, and that others link to as well.
+        return [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
 
     def readable_entries(self, target: Target) -> tuple[str, ...] | None:
         """Return the entries of a file, or None where it cannot be read."""

@@ -92,7 +92,7 @@ class Journal:
                     finished.add(done)
                 else:
                     changes.append(_change(value))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # A killed writer leaves half a line; what is whole still counts.
                 _log.warning("line %d of %s cannot be read and is passed over", number, self.path)
         return _judged(changes, finished, current)
@@ -220,4 +220,6 @@ def _edit(value: Mapping[str, object]) -> Edit:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
+    if not value.isascii():
+        value.encode()  # JSON can spell half a character, which no file can hold
     return value

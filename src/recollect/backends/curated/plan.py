@@ -7,7 +7,7 @@ it is a model that reads it.
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from recollect.backends.curated.text import TARGETS, Target, entry_problem, length
 from recollect.checks import check_text
@@ -32,6 +32,9 @@ _NEEDS_OLD_TEXT = "give old_text: a part of the entry that only this entry has"
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One change of one entry: `content` is the new text, `old_text` a part of the entry that is meant."""
+
+    # A `target` of its own would otherwise be passed over, and the entry land in the other file.
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     action: Action
     content: str | None = None

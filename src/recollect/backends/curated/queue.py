@@ -35,17 +35,18 @@ class Queue:
         if found is None:
             return ()
         try:
-            return tuple(_pending(value) for value in _listed(json.loads(found.data)))
-        except (ValueError, LookupError, TypeError, AttributeError):
+            waiting = tuple(_pending(value) for value in _listed(json.loads(found.data)))
+            _as_bytes(waiting)  # JSON can spell half a character, which no file can hold
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise StorageCorruptError(
                 f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
                 "Until then no change is accepted"
             ) from None
+        return waiting
 
     def write(self, waiting: Sequence[PendingChange]) -> None:
         """Put other changes in the place of those that waited."""
-        text = json.dumps([pending_as_json(one) for one in waiting], ensure_ascii=False, indent=1)
-        replace_file(self.path, text.encode() + b"\n", read_file(self.path))
+        replace_file(self.path, _as_bytes(waiting), read_file(self.path))
 
 
 def pending_as_json(one: PendingChange) -> dict[str, object]:
@@ -58,6 +59,11 @@ def pending_as_json(one: PendingChange) -> dict[str, object]:
         "limit": one.limit,
         **change_to_json(one.change),
     }
+
+
+def _as_bytes(waiting: Sequence[PendingChange]) -> bytes:
+    text = json.dumps([pending_as_json(one) for one in waiting], ensure_ascii=False, indent=1)
+    return text.encode() + b"\n"
 
 
 def _listed(value: object) -> list[Mapping[str, object]]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from recollect.backends.curated.edits import edits_between, revert_edits
+from recollect.backends.curated.edits import Edit, edits_between, revert_edits
 from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
 from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
 from recollect.backends.curated.plan import Change, Refusal
 from recollect.backends.curated.queue import PendingChange
-from recollect.backends.curated.text import FILE_NAMES
+from recollect.backends.curated.text import FILE_NAMES, TARGETS
 from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
 
@@ -19,7 +19,7 @@ def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) ->
     """Let the changes of a run wait, each once; if they cannot, nothing is changed at all."""
     problems: list[str] = []
     with folder.opened() as opened:
-        waiting = list(folder.pending())
+        waiting = list(folder.pending(opened.history))
         known = {(one.run_id, one.session_id, one.change.target) for one in waiting}
         fresh = [
             change
@@ -63,10 +63,25 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
     return found
 
 
+def foreseen(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Edit, ...] | Refusal]]:
+    """Return what waits, and what each would do to the files if those before it were accepted."""
+    entries = {target: folder.readable_entries(target) or () for target in TARGETS}
+    found: list[tuple[PendingChange, tuple[Edit, ...] | Refusal]] = []
+    for one in folder.pending():
+        target = one.change.target
+        made = planned(entries[target], one.change, one.limit)
+        if isinstance(made, Refusal):
+            found.append((one, made))
+        else:
+            found.append((one, edits_between(entries[target], made.entries)))
+            entries[target] = made.entries
+    return found
+
+
 def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
     """Make a waiting change; None says that the file was already like that."""
     with folder.opened() as opened:
-        one, rest = _taken(folder, pending_id)
+        one, rest = _taken(opened, pending_id)
         target = one.change.target
         entries = opened.entries(target)
         made = planned(entries, one.change, one.limit)
@@ -86,8 +101,8 @@ def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
 
 def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
     """Drop a waiting change; the log keeps that it was rejected, and nothing of its text."""
-    with folder.opened():
-        one, rest = _taken(folder, pending_id)
+    with folder.opened() as opened:
+        one, rest = _taken(opened, pending_id)
         source = Source("rejected", one.run_id, one.session_id, one.id)
         folder.journal.append([new_change(one.change.target, source, ((), ()), (), new_id())])
         folder.queue.write(rest)
@@ -112,8 +127,8 @@ def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
         return logged
 
 
-def _taken(folder: CuratedFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
-    waiting = folder.pending()
+def _taken(opened: OpenFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
+    waiting = opened.folder.pending(opened.history)
     for one in waiting:
         if one.id == pending_id:
             return one, [other for other in waiting if other is not one]
@@ -123,7 +138,7 @@ def _taken(folder: CuratedFolder, pending_id: str) -> tuple[PendingChange, list[
 
 
 def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedChange:
-    undone = {change.source.undoes for change in changes if change.is_applied}
+    undone = _undone(changes)
     can_be = [
         change
         for change in changes
@@ -140,3 +155,12 @@ def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedCh
     raise MemoryNotFoundError(
         f"no change {change_id!r:.60} can be undone; `recollect memory log` lists all, and which were"
     )
+
+
+def _undone(changes: Sequence[LoggedChange]) -> set[str]:
+    """Return the changes that are undone now: an undo that was itself undone counts no more."""
+    undone: set[str] = set()
+    for change in reversed(changes):
+        if change.is_applied and change.source.undoes and change.id not in undone:
+            undone.add(change.source.undoes)
+    return undone

@@ -71,7 +71,7 @@ def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool)
         # Calls of one step run at the same time; each is to see what those before it have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
             answer = await threads.run(lambda: _answered(folder, given, _staged(ctx), approval=approval))
-            return _settled(ctx, answer, approval=approval)
+            return _settled(ctx, answer)
 
     return memory
 
@@ -94,6 +94,7 @@ def _answered(
     if target is None:
         return _Checked(change, None, {})
     try:
+        folder.check_writable()
         if approval:
             folder.queue.read()  # one that nobody can read lets nothing pass
         entries = _with_staged(folder, target, staged)
@@ -102,10 +103,12 @@ def _answered(
     limit = folder.limits[target]
     outcome = planned(entries, change, limit) if isinstance(change, Change) else change
     if isinstance(outcome, Plan):
+        when = "it waits for a person's approval" if approval else "it is kept with this turn"
+        becomes = "nothing changes" if outcome.entries == entries else when
         facts = {
             "usage": usage(outcome.entries, limit),
             "entry_count": len(outcome.entries),
-            "message": ", ".join(outcome.done),
+            "message": f"{', '.join(outcome.done)}; {becomes}",
         }
         return _Checked(cast("Change", change), target, facts)
     facts = {"usage": usage(entries, limit), "current_entries": shown(entries, limit)}
@@ -123,15 +126,13 @@ def _with_staged(folder: CuratedFolder, target: Target, staged: list[Change]) ->
     return entries
 
 
-def _settled(ctx: RunContext, checked: _Checked, *, approval: bool) -> dict[str, object]:
+def _settled(ctx: RunContext, checked: _Checked) -> dict[str, object]:
     """Note what became of a call, and say it to the model."""
     named = {} if checked.target is None else {"target": checked.target}
     if isinstance(checked.outcome, Change):
         _staged(ctx).append(checked.outcome)
         ctx.state[_FAILURES] = 0
-        when = "it waits for a person's approval" if approval else "it is kept with this turn"
-        message = f"{checked.facts.pop('message')}; {when}"
-        return {"success": True, "done": True, **named, **checked.facts, "message": message}
+        return {"success": True, "done": True, **named, **checked.facts}
     failures = ctx.state[_FAILURES] = cast("int", ctx.state.get(_FAILURES, 0)) + 1
     is_over = failures >= MOST_FAILURES
     advice = f" This has failed {failures} times: stop, and answer the user without it." if is_over else ""
