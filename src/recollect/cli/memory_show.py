@@ -28,7 +28,7 @@ def show(folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = Fa
     waiting = len(found.pending())
     if json:
         shown = {target: _as_json(file) for target, file in files.items()}
-        write_json({"folder": str(folder), "files": shown, "waiting": waiting})
+        write_json({"folder": str(found.path), "files": shown, "waiting": waiting})
         return
     for file in files.values():
         write_lines(*_lines(file))
