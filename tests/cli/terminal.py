@@ -37,11 +37,12 @@ class Terminal:
         self._seen = 0
 
     def type(self, text: str) -> None:
-        """Type text as it is; keys are their codes."""
-        os.write(self._screen, text.encode())
+        """Type text as it is; keys are their codes, and bytes that are no text surrogates."""
+        os.write(self._screen, text.encode(errors="surrogateescape"))
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""
+        time.sleep(0.2)  # a line editor prints its prompt a moment before it listens
         os.killpg(self._process.pid, signal.SIGINT)
 
     def wait_for(self, wanted: str) -> str:

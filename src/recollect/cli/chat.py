@@ -9,6 +9,7 @@ from recollect.cli.chat_pipe import PipedChat
 from recollect.cli.chat_terminal import TerminalChat
 from recollect.cli.options import DEFAULT_CONFIG, Config
 from recollect.runtime.loader import EngineLoader
+from recollect.runtime.skills import SkillFolder
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
 New = Annotated[bool, typer.Option("--new", help="Begin a new session instead of going on with the last.")]
@@ -34,6 +35,7 @@ def chat(  # noqa: PLR0917 - one for each option
     """
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
-    if json or not sys.stdin.isatty():
+    SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
+    if json or sys.stdin is None or not sys.stdin.isatty():
         raise typer.Exit(PipedChat(engine, session, skills, as_json=json).run())
     TerminalChat(engine, session, skills, is_new=new).run()
