@@ -1,12 +1,9 @@
 """recollect: memory for Python agents that is safe, fast and explainable."""
 
+from typing import TYPE_CHECKING
+
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
-from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
-from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.gateway.backend import MemoryGatewayBackend
-from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
-from recollect.backends.secret import Secret
 from recollect.errors import (
     ConfigError,
     ConflictError,
@@ -32,7 +29,7 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
-from recollect.guards.pii.presidio import PresidioEngine
+from recollect.late import late_names
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -45,26 +42,14 @@ from recollect.messages import (
 )
 from recollect.processors.base import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
 from recollect.processors.holdback import Span
-from recollect.processors.language_detector import LanguageDetector
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
-from recollect.processors.moderation import ModerationProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
 from recollect.processors.parallel import Parallel
-from recollect.processors.pii import PIIDetector
-from recollect.processors.prompt_injection import PromptInjectionDetector
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.processors.spans import SpanGuard
-from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
-from recollect.processors.token_limiter import TokenLimiterProcessor
-from recollect.processors.tool_call_filter import ToolCallFilterProcessor
-from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
-from recollect.runtime.config import RuntimeConfig
-from recollect.runtime.loader import Engine, EngineLoader
-from recollect.runtime.loop import AgentLoop
-from recollect.runtime.result import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
@@ -77,9 +62,29 @@ from recollect.storage.records import (
     StateEntry,
     Thread,
 )
-from recollect.tokens import count_tokens
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
+
+if TYPE_CHECKING:
+    from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
+    from recollect.backends.curated.backend import CuratedMemoryBackend
+    from recollect.backends.gateway.backend import MemoryGatewayBackend
+    from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
+    from recollect.backends.secret import Secret
+    from recollect.guards.pii.presidio import PresidioEngine
+    from recollect.processors.language_detector import LanguageDetector
+    from recollect.processors.moderation import ModerationProcessor
+    from recollect.processors.pii import PIIDetector
+    from recollect.processors.prompt_injection import PromptInjectionDetector
+    from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
+    from recollect.processors.token_limiter import TokenLimiterProcessor
+    from recollect.processors.tool_call_filter import ToolCallFilterProcessor
+    from recollect.processors.unicode_normalizer import UnicodeNormalizer
+    from recollect.runtime.config import RuntimeConfig
+    from recollect.runtime.loader import Engine, EngineLoader
+    from recollect.runtime.loop import AgentLoop
+    from recollect.runtime.result import AgentRunResult
+    from recollect.tokens import count_tokens
 
 __all__ = [
     "Agent",
@@ -174,3 +179,6 @@ __all__ = [
     "count_tokens",
     "open_store",
 ]
+
+if not TYPE_CHECKING:  # a checker would take every misspelt name for one of them
+    __getattr__ = late_names(__name__)

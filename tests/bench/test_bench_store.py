@@ -64,7 +64,7 @@ def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path
     page.write_text(
         "".join(
             f"<!-- {name}: begin -->\n<!-- {name}: end -->\n"
-            for name in ("store", "turn", "guards", "recall")
+            for name in ("store", "turn", "guards", "runtime", "recall")
         ),
         "utf-8",
     )

@@ -42,7 +42,6 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""
-        time.sleep(0.2)  # a line editor prints its prompt a moment before it listens
         os.killpg(self._process.pid, signal.SIGINT)
 
     def wait_for(self, wanted: str) -> str:

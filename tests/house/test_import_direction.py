@@ -14,7 +14,14 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROOT = "recollect"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("recollect.errors", "recollect.scope", "recollect.messages", "recollect.trace", "recollect.checks"),
+    (
+        "recollect.errors",
+        "recollect.late",
+        "recollect.scope",
+        "recollect.messages",
+        "recollect.trace",
+        "recollect.checks",
+    ),
     ("recollect.recall.analyser", "recollect.tokens", "recollect.working_memory"),
     ("recollect.storage",),
     ("recollect.recall", "recollect.guards", "recollect.processors"),

@@ -7,22 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.backends.gateway_server import (
-    KEY,
-    Behaviour,
-    answers,
-    breaks_off,
-    drips,
-    echoes,
-    floods,
-    hangs_up,
-    never,
-    redirects,
-    refuses,
-    says,
-    speaks_no_http,
-)
-from tests.runtime.engines import Setup, Way, both_ways, loaded
+from tests.backends.failure_modes import MODES, Mode
+from tests.backends.gateway_server import KEY, answers
+from tests.runtime.engines import Setup, loaded
 
 from recollect.cli.chat_pipe import as_json
 from recollect.cli.chat_why import explanation
@@ -32,21 +19,7 @@ from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]
 
-FAILURES: dict[str, Behaviour] = {
-    "nothing fails": answers({"results": []}),
-    "401": refuses(401),
-    "500": refuses(500),
-    "garbage": says(b"{"),
-    "wrong shape": answers({"results": "none"}),
-    "the request echoed as an error": echoes(),
-    "redirect": redirects("http://127.0.0.1:9/elsewhere"),
-    "hangs up": hangs_up(),
-    "breaks off": breaks_off(),
-    "no HTTP": speaks_no_http(),
-    "never": never(),
-    "drips": drips(),
-    "100 MB": floods(),
-}
+EVERYTHING = [Mode("nothing fails", answers({"results": []}), ""), *MODES]
 
 
 @pytest.fixture
@@ -62,24 +35,22 @@ def everything_logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCa
             logging.getLogger(name).setLevel(level)
 
 
-@both_ways
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("operation", ["search", "add", "flush"])
-async def test_the_key_is_in_nothing_that_can_be_seen(  # noqa: PLR0917 - fixtures and parameters
+@pytest.mark.parametrize("failure", EVERYTHING, ids=str)
+async def test_the_key_is_in_nothing_that_can_be_seen(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     everything_logged: pytest.LogCaptureFixture,
-    way: Way,
-    operation: str,
-    failure: str,
+    failure: Mode,
 ) -> None:
     """Output, logs, events, results, reprs, status and every file that the run left but the configuration."""
-    async with loaded(
-        tmp_path, "memory_gateway", ScriptedModel("fine"), gateway={"timeoutSeconds": 0.3}
-    ) as setup:
-        setup.gateway.on(operation, FAILURES[failure])
-        result = await setup.say(way, "hello")
-        seen = [*_shown(setup, result), repr(await setup.events()), repr(await setup.transcript())]
+    gateway = {"timeoutSeconds": failure.seconds}
+    seen: list[str] = []
+    async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=gateway) as setup:
+        for operation in [failure.only] if failure.only else ["flush", "add", "search"]:
+            setup.gateway.on(operation, failure.behaviour)
+            for way in ("run", "stream"):
+                seen += _shown(setup, await setup.say(way, "hello"))
+        seen += [repr(await setup.events()), repr(await setup.transcript())]
         assert any(KEY.encode() in request.body for request in setup.gateway.requests)
     captured = capsys.readouterr()
     seen += [captured.out, captured.err, everything_logged.text]

@@ -7,6 +7,7 @@ import typer
 
 from recollect.cli.bench_guards import run_guards
 from recollect.cli.bench_recall import Data, run_recall
+from recollect.cli.bench_runtime import run_runtime
 from recollect.cli.bench_store import Messages, Postgres, Quick, run_store, show_report
 from recollect.cli.bench_turn import run_turn
 from recollect.cli.output import say
@@ -31,6 +32,7 @@ def bench_all(
         run_recall(data=data, quick=quick, postgres=postgres),
         run_turn(quick=quick),
         run_guards(),
+        run_runtime(quick=quick),
         run_store(quick=quick, postgres=postgres, messages=messages),
     ]
     for report in reports:

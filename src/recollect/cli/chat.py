@@ -5,11 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.chat_pipe import PipedChat
-from recollect.cli.chat_terminal import TerminalChat
 from recollect.cli.options import DEFAULT_CONFIG, Config
-from recollect.runtime.loader import EngineLoader
-from recollect.runtime.skills import SkillFolder
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
 New = Annotated[bool, typer.Option("--new", help="Begin a new session instead of going on with the last.")]
@@ -33,6 +29,12 @@ def chat(  # noqa: PLR0917 - one for each option
     At a terminal it goes on with the last session. Each line that comes through a pipe is a prompt, in a new
     session unless --session names one.
     """
+    # Late, because a runtime has much to load, and the other commands have no use for it.
+    from recollect.cli.chat_pipe import PipedChat
+    from recollect.cli.chat_terminal import TerminalChat
+    from recollect.runtime.loader import EngineLoader
+    from recollect.runtime.skills import SkillFolder
+
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
     SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked

@@ -1,0 +1,51 @@
+"""Public names that load when they are first used.
+
+Guards, backends and the runtime have large tables, and most programs need few of them.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+LATE = {
+    "recollect.backends.base": (
+        "CompletedRun",
+        "MemoryBackend",
+        "RecalledItem",
+        "Recollection",
+        "StartedRun",
+    ),
+    "recollect.backends.curated.backend": ("CuratedMemoryBackend",),
+    "recollect.backends.gateway.backend": ("MemoryGatewayBackend",),
+    "recollect.backends.gateway.client": ("GatewaySettings", "MemoryGatewayClient"),
+    "recollect.backends.secret": ("Secret",),
+    "recollect.guards.pii.presidio": ("PresidioEngine",),
+    "recollect.processors.language_detector": ("LanguageDetector",),
+    "recollect.processors.moderation": ("ModerationProcessor",),
+    "recollect.processors.pii": ("PIIDetector",),
+    "recollect.processors.prompt_injection": ("PromptInjectionDetector",),
+    "recollect.processors.system_prompt_scrubber": ("SystemPromptScrubber",),
+    "recollect.processors.token_limiter": ("TokenLimiterProcessor",),
+    "recollect.processors.tool_call_filter": ("ToolCallFilterProcessor",),
+    "recollect.processors.unicode_normalizer": ("UnicodeNormalizer",),
+    "recollect.runtime.config": ("RuntimeConfig",),
+    "recollect.runtime.loader": ("Engine", "EngineLoader"),
+    "recollect.runtime.loop": ("AgentLoop",),
+    "recollect.runtime.result": ("AgentRunResult",),
+    "recollect.tokens": ("count_tokens",),
+}
+"""Where each name comes from."""
+
+
+def late_names(package: str) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which Python calls for names that are not there yet."""
+
+    def load(name: str) -> object:
+        for module, names in LATE.items():
+            if name in names:
+                value: object = getattr(import_module(module), name)
+                setattr(sys.modules[package], name, value)
+                return value
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
