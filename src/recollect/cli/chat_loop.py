@@ -4,6 +4,7 @@ What goes on behind an answer (`persist: after`) so goes on while somebody types
 """
 
 import signal
+import sys
 import threading
 from collections.abc import Coroutine, Generator
 from concurrent.futures import wait
@@ -53,7 +54,7 @@ class ChatLoop:
         closing = self._portal.start(self._engine.close())
         try:
             with suppress(KeyboardInterrupt):
-                if not wait([closing], _PATIENCE).done:
+                if not wait([closing], _PATIENCE).done and sys.stderr is not None and sys.stderr.isatty():
                     say("(memory is still being told of the last turn; Ctrl-C leaves without)")
                 closing.result()
         finally:

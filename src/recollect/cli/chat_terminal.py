@@ -154,14 +154,15 @@ class TerminalChat:
     def why(self, _: str) -> bool:
         """Show what was recalled for the last answer and why, and what each part of the pipeline did."""
         last = self._last
-        if last is None:
-            show("Nothing was asked yet.")
-            return False
+        show("Nothing was asked yet." if last is None else self._loop.run(self._explained(last)))
+        return False
+
+    async def _explained(self, last: AgentRunResult) -> str:
+        # Where the loop runs, because what goes on behind an answer writes into its trace.
         found: list[AuditEvent] = []
         with suppress(RecollectError):  # the trace explains much without them
-            found = self._loop.run(self._engine.loop.sessions.events_of(last.session_id, last.run_id))
-        show(explanation(last, found))
-        return False
+            found = await self._engine.loop.sessions.events_of(last.session_id, last.run_id)
+        return explanation(last, found)
 
     def memory(self, _: str) -> bool:
         """Show what long-term memory holds for this session, or how it is set up."""
