@@ -139,17 +139,25 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_gateway_that_does_not_answer(tmp_path: Path) -> None:
-    """Leaving waits for what is under way, says so, and can be told not to."""
+    """An answer can be broken off; leaving waits for what is under way, says so, and can be told not to."""
     with gateway_process("silent") as silent:
-        configure(tmp_path, silent, 20, persist="after")
+        configure(tmp_path, silent, 5, persist="after")
         with Terminal([*MAIN, "chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
-            time.sleep(1)
+            time.sleep(0.5)
             terminal.interrupt()
             terminal.wait_for("(stopped; this turn is not kept)")
+            terminal.wait_for("you> ")
+            terminal.type("hello again\n")
+            terminal.wait_for("I am the offline model")
+            terminal.wait_for("you> ")
             terminal.type("/quit\n")
+            terminal.wait_for("Ctrl-C leaves without)")
+            started = time.monotonic()
+            terminal.interrupt()
             assert terminal.ended() == 0
+            assert time.monotonic() - started < 3
 
 
 def test_a_store_that_cannot_be_opened_does_not_end_the_chat(tmp_path: Path) -> None:
