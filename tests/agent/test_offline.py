@@ -46,6 +46,25 @@ async def test_offline_model_quotes_other_threads(mode: Mode) -> None:
     assert "my boat is red" in result.text
 
 
+class Recalling(Processor):
+    """Brings in what was recalled, the best first."""
+
+    id = "recalling"
+    edits = "view"
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Quote five lines between the marks of the fence."""
+        lines = [f"- boat {number}" for number in range(5)]
+        text = "\n".join(["<memory>", "What follows is quoted.", *lines, "</memory>"])
+        return [Message("system", text, id=f"{ctx.run_id}:recalled", origin="memory"), *messages]
+
+
+async def test_offline_model_quotes_the_best_of_what_was_recalled(mode: Mode) -> None:
+    """Where all of it fits the question alike, that is what comes first."""
+    result = await answer(Agent(input_processors=[Recalling()]), mode, "which boat?")
+    assert result.text.splitlines()[1:] == ["- boat 0", "- boat 1", "- boat 2"]
+
+
 class Judge(Processor):
     """Asks the model about the prompt, and may do without."""
 

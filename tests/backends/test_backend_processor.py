@@ -287,8 +287,9 @@ class TestLeavingAStream:
 
 
 async def test_snapshot_stands_before_what_was_recalled() -> None:
-    """The order is snapshot, recalled items, prompt; the trace counts them and quotes nothing."""
-    found = Recollection(snapshot="MEMORY: tea", items=(RecalledItem("milk"), RecalledItem("sugar")))
+    """The order is snapshot, recalled items, prompt; the trace says whence, and quotes nothing."""
+    milk = RecalledItem("milk", "m1", "chat:s0", 0.5, "current_chat", "r://" + "x" * 1000 + "\u202e")
+    found = Recollection(snapshot="MEMORY: tea", items=(milk, RecalledItem(" "), RecalledItem("sugar")))
     model = model_of("ok")
     agent, _ = agent_with(Scripted(found), model)
     result = await agent.generate("hi", **IDS)
@@ -300,7 +301,12 @@ async def test_snapshot_stands_before_what_was_recalled() -> None:
     assert model.shown[0][0].text == "MEMORY: tea"
     entry = result.trace.find("long-term-memory", "input")
     assert entry is not None
-    assert entry.details == {"snapshot_characters": 11, "recalled": 2}
+    facts = {"score": 0.5, "source_scope": "current_chat", "session_id": "chat:s0", "id": "m1"}
+    assert entry.details == {
+        "snapshot_characters": 11,
+        "recalled": 3,
+        "items": [facts | {"resource_uri": "r://" + "x" * 196 + " …"}, {}],
+    }
 
 
 async def test_recollection_of_nothing_changes_nothing() -> None:

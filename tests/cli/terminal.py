@@ -37,8 +37,8 @@ class Terminal:
         self._seen = 0
 
     def type(self, text: str) -> None:
-        """Type text as it is; keys are their codes."""
-        os.write(self._screen, text.encode())
+        """Type text as it is; keys are their codes, and bytes that are no text surrogates."""
+        os.write(self._screen, text.encode(errors="surrogateescape"))
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""

@@ -175,7 +175,8 @@ def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
         terminal.wait_for("you> ")
         terminal.type("/why\n")
         shown = terminal.wait_for("long-term-memory (commit)")
-        assert "system prompt: system:" in shown
+        assert "system prompt:" in shown
+        assert "history: user: Remember that my boat" in shown
         assert "message-history (input)" in shown
         terminal.type("/memory\n")
         terminal.wait_for("Wilma")

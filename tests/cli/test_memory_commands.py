@@ -59,7 +59,15 @@ def test_show_prints_both_files_and_what_is_wrong(folder: Path) -> None:
     assert "not UTF-8" in shown["files"]["user"]["problem"]
     assert "separates entries" in shown["files"]["memory"]["problem"]
     assert shown["files"]["memory"]["entries"][0]["text"].startswith("a")
-    assert shown["waiting"] == 0
+    assert (shown["waiting"], shown["folder"]) == (0, str(folder))
+
+
+def test_show_names_the_configured_folder(folder: Path) -> None:
+    """Also where no folder was named on the command line."""
+    config = folder / "config.json"
+    config.write_text(json.dumps({"memory": {"curated": {"folder": str(folder)}}}), "utf-8")
+    result = CliRunner().invoke(app, ["memory", "show", "--config", str(config), "--json"])
+    assert json.loads(result.stdout)["folder"] == str(folder)
 
 
 def test_show_names_the_configured_folder_and_a_damaged_queue(

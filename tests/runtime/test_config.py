@@ -9,6 +9,7 @@ import pytest
 
 from recollect.errors import ConfigError
 from recollect.runtime.config import RuntimeConfig, load_config
+from recollect.runtime.loader import EngineLoader
 
 KEY = "uk_do_not_show_this"
 
@@ -96,7 +97,14 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (gateway(userKey=[KEY, 5]), "memory.gateway.userKey", "is missing or empty"),
     (gateway(userKey=12345), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(userKeyEnv="RECOLLECT_NOT_SET"), "memory.gateway.userKey", "and so is userKeyEnv"),
-    (gateway(userKey=None, userKeyEnv="RECOLLECT_NOT_SET"), "memory.gateway.userKeyEnv", "is not set"),
+    (
+        gateway(userKey=None, userKeyEnv="RECOLLECT_NOT_SET"),
+        "memory.gateway.userKeyEnv",
+        "NOT_SET, which is not",
+    ),
+    (gateway(userKey=None, userKeyEnv=KEY), "memory.gateway.userKeyEnv", "(not shown, because"),
+    (gateway(userKey=None, userKeyEnv="\ud800"), "memory.gateway.userKeyEnv", "must be the name of"),
+    (gateway(userKey={"value": KEY}), "memory.gateway.userKey", "is missing or empty"),
     (gateway(appId=""), "memory.gateway.appId", "must not be empty"),
     (gateway(scope=[]), "memory.gateway.scope", "one or more of current_chat"),
     (gateway(scope="resources"), "memory.gateway.scope", "one or more of"),
@@ -121,6 +129,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"memory": {"gateway": 5}}, "memory.gateway", "must be an object"),
     ({"model": 5}, "model", "must be text"),
     ({"model": " "}, "model", "must not be empty"),
+    ({"instructions": "a\x00b"}, "instructions", "NUL"),
+    ({"instructions": "\ud800"}, "instructions", "lone surrogate"),
+    ({"skills": "a\x00b"}, "skills", "NUL"),
+    ({"store": "mysql://ada@host/talk"}, "store", "must be a file, or an address as postgresql"),
+    ({"k" * 5000: 1}, "k" * 100, "is not a key here"),
     ({"persist": "never"}, "persist", 'must be "before" or "after"'),
     ({"tools": "notes:add"}, "tools", "must be a list"),
     ({"tools": ["notes"]}, "tools[0]", 'must be "module:function"'),
@@ -172,6 +185,7 @@ def load_quietly(folder: Path, data: dict[str, Any]) -> RuntimeConfig:
         (f'{{"memory": 1, "memory": "{KEY}"}}', "has the key 'memory' twice"),
         ("[]", "must hold a JSON object"),
         ("[" * 100_000, "too deep"),
+        ('{"userKey":' * 990 + f'"{KEY}"' + "}" * 990, "too deep"),
         ('{"topK": ' + "9" * 5000 + "}", "a number too long"),
         ('"' + "x" * 1_100_000 + '"', "is larger than"),
     ],
@@ -226,3 +240,38 @@ def test_a_gateway_section_may_stay_in_the_file_in_curated_mode(tmp_path: Path) 
     data = gateway(userKeyEnv="RECOLLECT_NOT_SET", userKey=None)
     data["memory"]["mode"] = "curated"
     assert load(tmp_path, data).gateway is None
+
+
+def test_the_file_may_have_any_name(tmp_path: Path) -> None:
+    """A path that is a file is the file; one that cannot be looked at is as one that is not there."""
+    (tmp_path / "agent.conf").write_text('{"model": "test"}', "utf-8")
+    assert load_config(tmp_path / "agent.conf").model == "test"
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load_config("x" * 5000)
+
+
+@pytest.mark.parametrize("value", ["uk\nline", "  ", ""])
+def test_a_variable_that_holds_no_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """The same rules as for a key in the file."""
+    monkeypatch.setenv("RECOLLECT_TEST_KEY", value)
+    with pytest.raises(ConfigError, match="RECOLLECT_TEST_KEY, which is not set, or no text") as caught:
+        load(tmp_path, gateway(userKey=None, userKeyEnv="RECOLLECT_TEST_KEY"))
+    assert caught.value.key == "memory.gateway.userKeyEnv"
+
+
+def test_a_variable_that_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that are not UTF-8 cannot be sent as JSON."""
+    monkeypatch.setenv("RECOLLECT_TEST_KEY", "uk\udcff")
+    with pytest.raises(ConfigError, match="which is not set, or no text"):
+        load(tmp_path, gateway(userKey=None, userKeyEnv="RECOLLECT_TEST_KEY"))
+
+
+@pytest.mark.parametrize("address", [f"postgresql://u:{KEY}@h/d", f"postgresql://h/d?user=u&password={KEY}"])
+def test_the_password_of_a_store_is_not_shown(tmp_path: Path, address: str) -> None:
+    """Neither by the repr of the configuration nor by the status of the engine."""
+    load(tmp_path, {"store": address})
+    engine = EngineLoader(tmp_path).load()
+    assert KEY not in repr(engine.config) + json.dumps(engine.status())
+    assert "/d" in str(engine.status()["store"])

@@ -123,6 +123,7 @@ async def test_the_status_shows_the_configuration_without_secrets(tmp_path: Path
     shown = json.dumps(status)
     assert status["mode"] == mode
     assert status["guards"] == ["PIIDetector"]
+    assert status["model"] == "ScriptedModel"  # the one that answers, not the one in the file
     assert "uk_" not in shown
     file = tmp_path / ".recollect" / "config.json"
     file.write_text('{"store": "postgresql://me:hunter2@db/talk"}', "utf-8")

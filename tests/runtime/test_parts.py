@@ -9,6 +9,7 @@ from recollect import PIIDetector, TokenLimiterProcessor
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError
 from recollect.runtime.config import GuardConfig
+from recollect.runtime.loader import EngineLoader
 from recollect.runtime.parts import GUARDS, load_tools, make_guards
 
 
@@ -80,6 +81,7 @@ def test_tools_are_imported_from_beside_the_configuration(tmp_path: Path) -> Non
         ("no_such_module_here:add", "cannot be imported: ModuleNotFoundError"),
         ("json:nothing", "has no function"),
         ("json:__name__", "has no function"),
+        ("string:_re", "has no function"),
     ],
 )
 def test_a_tool_that_is_not_there_is_an_error_of_the_file(tmp_path: Path, name: str, problem: str) -> None:
@@ -88,3 +90,26 @@ def test_a_tool_that_is_not_there_is_an_error_of_the_file(tmp_path: Path, name: 
         load_tools([name], tmp_path)
     assert caught.value.key == "tools[0]"
     sys.path.remove(str(tmp_path))
+
+
+def test_a_guard_twice_on_one_side_is_an_error_of_the_file() -> None:
+    """On two sides each may have options of its own."""
+    with pytest.raises(ConfigError, match="there is a PIIDetector on this side already"):
+        make_guards([guard("PIIDetector"), guard("PIIDetector", side="output")])
+    guards = make_guards([guard("PIIDetector", side="input"), guard("PIIDetector", side="output")])
+    assert len(guards.input_side) == len(guards.output_side) == 1
+
+
+def test_two_tools_of_one_name_fail_loading(tmp_path: Path) -> None:
+    """One may be of the memory; it is said before anything is asked."""
+    (tmp_path / "recollect_test_twice.py").write_text(
+        "import functools\n\ndef memory() -> str:\n    return ''\n\nnameless = functools.partial(memory)\n",
+        "utf-8",
+    )
+    try:
+        for name, problem in (("memory", "two tools are called 'memory'"), ("nameless", "has no function")):
+            (tmp_path / "config.json").write_text(f'{{"tools": ["recollect_test_twice:{name}"]}}', "utf-8")
+            with pytest.raises(ConfigError, match=problem):
+                EngineLoader(tmp_path).load()
+    finally:
+        sys.path.remove(str(tmp_path))

@@ -1,5 +1,6 @@
 """Skills are read by name from their folder, and nothing else is."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def test_a_missing_folder_has_no_skills(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "problem"), [(b"\xff", "cannot be read"), (b" \n", "is empty"), (b"x" * 300_000, "larger")]
+    ("raw", "problem"),
+    [(b"\xff", "cannot be read"), (b" \n", "is empty"), (b"x" * 300_000, "larger"), (b"a\0b", "NUL")],
 )
 def test_a_skill_that_is_no_text_is_refused(tmp_path: Path, raw: bytes, problem: str) -> None:
     """It is said before anything is asked."""
@@ -60,3 +62,28 @@ def test_a_skill_that_is_no_text_is_refused(tmp_path: Path, raw: bytes, problem:
     (tmp_path / "odd" / "SKILL.md").write_bytes(raw)
     with pytest.raises(InvalidArgumentError, match=problem):
         SkillFolder(tmp_path).read(["odd"])
+
+
+def test_a_skill_may_be_named_in_any_script(tmp_path: Path) -> None:
+    """What cannot be named is not listed either."""
+    for name in ("帆船", "my sailing", ".hidden", "a\nb", "x" * 101):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text("Reef early.", "utf-8")
+    assert SkillFolder(tmp_path).names() == ["my sailing", "帆船"]
+    assert SkillFolder(tmp_path).read(["帆船"]) == [Skill("帆船", "Reef early.")]
+
+
+def test_links_and_what_is_no_file_do_no_harm(tmp_path: Path) -> None:
+    """A link is followed, because the folder is its owner's; a loop, a pipe and a folder are no skills."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "SKILL.md").write_text("Salt late.", "utf-8")
+    skills = tmp_path / "skills"
+    for name in ("pipe", "loop", "folder"):
+        (skills / name).mkdir(parents=True)
+    (skills / "linked").symlink_to(tmp_path / "shared")
+    (skills / "loop" / "SKILL.md").symlink_to(skills / "loop" / "SKILL.md")
+    (skills / "folder" / "SKILL.md").mkdir()
+    os.mkfifo(skills / "pipe" / "SKILL.md")
+    assert SkillFolder(skills).names() == ["linked"]
+    assert SkillFolder(skills).read(["linked"]) == [Skill("linked", "Salt late.")]
+    assert SkillFolder(tmp_path / ("x" * 300)).names() == []

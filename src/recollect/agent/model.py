@@ -55,11 +55,13 @@ def quotes(messages: Sequence[Message]) -> list[str]:
 
     question = set(terms_of(messages[-1].text)) if messages else set[str]()
     scored = [
-        (len(question & set(terms_of(text))), place, quote)
-        for place, (text, quote) in enumerate(found for message in messages for found in _remembered(message))
+        (len(question & set(terms_of(text))), (place, line), quote)
+        for place, message in enumerate(messages)
+        for line, (text, quote) in enumerate(_remembered(message))
     ]
-    best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1]))[:_MOST_QUOTES]
-    return [quote for _, _, quote in sorted(best, key=lambda item: item[1])]
+    # Of what was said the latest counts, of what was recalled, in one message, the first: it fits best.
+    best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1][0], item[1][1]))
+    return [quote for _, _, quote in sorted(best[:_MOST_QUOTES], key=lambda item: item[1])]
 
 
 def _remembered(message: Message) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,11 @@ class RunStream:
         self._task: asyncio.Task[None] | None = None
 
     @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._run.state.run_id
+
+    @property
     def prompt(self) -> list[Message]:
         """What the model was last shown in this run."""
         return self._run.result.prompt

@@ -4,6 +4,7 @@ Nothing in an item can end the fence, look like another item, hide words that no
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from recollect.backends.base import RecalledItem
 from recollect.guards.text.invisible import without_invisible
@@ -31,7 +32,36 @@ def reference_parts(items: Sequence[RecalledItem]) -> list[TextPart]:
 
     Nothing is returned for no items.
     """
-    lines: list[str] = []
+    return as_parts(shown_items(items))
+
+
+def as_parts(shown: "Sequence[ShownItem]") -> list[TextPart]:
+    """Return the parts of the reference message for items that were made ready for it."""
+    return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
+
+
+class ShownItem(NamedTuple):
+    """An item as the model is shown it, and as much of it as explains it without quoting it."""
+
+    line: str
+    item: RecalledItem
+
+    def facts(self) -> dict[str, object]:
+        """Return where it comes from and how well it fits, for the trace."""
+        item = self.item
+        names = {
+            "source_scope": item.source_scope,
+            "session_id": item.session_id,
+            "resource_uri": item.resource_uri,
+            "id": item.id,
+        }
+        facts: dict[str, object] = {} if item.score is None else {"score": item.score}
+        return facts | {key: _bounded(name, LONGEST_SOURCE) for key, name in names.items() if name}
+
+
+def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
+    """Return the items that have something to show, as far as they fit."""
+    shown: list[ShownItem] = []
     left = MOST_IN_ALL
     for item in items[:MOST_ITEMS]:
         line = _line(item)
@@ -39,8 +69,8 @@ def reference_parts(items: Sequence[RecalledItem]) -> list[TextPart]:
             break
         left -= len(line)
         if line:
-            lines.append(line)
-    return fenced_parts(LABEL, lines) if lines else []
+            shown.append(ShownItem(line, item))
+    return shown
 
 
 def _line(item: RecalledItem) -> str:

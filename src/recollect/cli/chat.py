@@ -33,9 +33,11 @@ def chat(  # noqa: PLR0917 - one for each option
     from recollect.cli.chat_pipe import PipedChat
     from recollect.cli.chat_terminal import TerminalChat
     from recollect.runtime.loader import EngineLoader
+    from recollect.runtime.skills import SkillFolder
 
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
-    if json or not sys.stdin.isatty():
+    SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
+    if json or sys.stdin is None or not sys.stdin.isatty():
         raise typer.Exit(PipedChat(engine, session, skills, as_json=json).run())
     TerminalChat(engine, session, skills, is_new=new).run()

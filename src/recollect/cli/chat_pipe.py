@@ -1,6 +1,5 @@
 """A chat through a pipe: every line is a prompt, every answer is printed whole or as JSON."""
 
-import asyncio
 import io
 import json
 import sys
@@ -8,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
+from recollect.cli.chat_loop import ChatLoop
 from recollect.cli.output import printable, say, write_lines
 from recollect.cli.problems import exit_code, one_line
 from recollect.errors import InvalidArgumentError, RecollectError
@@ -27,19 +27,20 @@ class PipedChat:
 
     def run(self) -> int:
         """Answer everything and return the exit code: that of the first prompt that failed."""
-        return asyncio.run(self._run())
-
-    async def _run(self) -> int:
+        loop = ChatLoop(self._engine)
         code = 0
-        async with self._engine:
+        try:
             for line in _lines():
-                code = await self._answer(line) or code
+                failed = loop.run(self._answer(line))
+                code = code or failed
+        finally:
+            loop.close()
         return code
 
     async def _answer(self, prompt: str) -> int:
         try:
             result = await self._engine.loop.run(prompt, self._session, self._skills)
-        except RecollectError as error:
+        except Exception as error:  # noqa: BLE001 - a tool or a guard may raise anything; the next line may work
             self._failed(error)
             return exit_code(error)
         self._show(result)
@@ -47,7 +48,7 @@ class PipedChat:
 
     def _show(self, result: AgentRunResult) -> None:
         if self._as_json:
-            write_lines(json.dumps(as_json(result), ensure_ascii=False))
+            write_lines(json.dumps(as_json(result), ensure_ascii=False, default=str))
         elif result.tripwire is not None:
             say(f"Blocked by {result.tripwire.processor_id}: {result.tripwire.reason}")
         else:
@@ -55,9 +56,10 @@ class PipedChat:
             if not result.saved:
                 say("This turn could not be saved; /why in a terminal, or --json, shows the reason.")
 
-    def _failed(self, error: RecollectError) -> None:
+    def _failed(self, error: Exception) -> None:
         if self._as_json:
-            problem = {"code": error.code, "message": one_line(error)}
+            code = error.code if isinstance(error, RecollectError) else RecollectError.code
+            problem = {"code": code, "message": one_line(error)}
             write_lines(json.dumps({"session_id": self._session, "error": problem}, ensure_ascii=False))
         else:
             say(f"Error: {one_line(error)}")
@@ -80,6 +82,7 @@ def as_json(result: AgentRunResult) -> dict[str, object]:
                 "milliseconds": round(entry.milliseconds, 3),
                 "changes": entry.changes,
                 "notes": entry.notes,
+                "details": entry.details,
                 "error": entry.error,
             }
             for entry in result.trace

@@ -1,25 +1,35 @@
 """A chat at a terminal: answers stream, Ctrl-C ends the answer, and commands begin with a slash."""
 
-import asyncio
 import importlib
+import io
+import logging
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import typer
 
 from recollect.backends.base import StartedRun
+from recollect.checks import check_id
+from recollect.cli.chat_loop import ChatLoop
 from recollect.cli.chat_why import explanation
 from recollect.cli.output import printable
 from recollect.cli.problems import one_line
 from recollect.errors import RecollectError
 from recollect.runtime.loader import Engine
+from recollect.runtime.loop import SessionStream
 from recollect.runtime.result import AgentRunResult
+from recollect.storage.records import AuditEvent
+
+_log = logging.getLogger("recollect")
 
 Command: TypeAlias = Callable[["TerminalChat", str], bool]
 """What a line that begins with a slash does; True ends the chat."""
 
 PROMPT = "you> "
+
+_FIRST_WORDS = 60
 
 
 class TerminalChat:
@@ -32,30 +42,41 @@ class TerminalChat:
         self._skills = skills
         self._is_new = is_new
         self._last: AgentRunResult | None = None
-        self._runner = asyncio.Runner()
+        self._stream: SessionStream | None = None
+        self._loop = ChatLoop(engine)
 
     def run(self) -> None:
         """Talk until the person leaves."""
         with suppress(ImportError):
             importlib.import_module("readline")  # arrow keys and editing; not there on every system
-        with self._runner:
-            try:
-                self._greet()
-                while self._take_line():
-                    pass
-            finally:
-                self._runner.run(self._engine.close())
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A terminal without UTF-8 shows what it can.
+            cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
+        _log.addHandler(logging.NullHandler())  # it would write into the answers; /why has the same
+        try:
+            self._greet()
+            while self._take_line():
+                pass
+        finally:
+            self._loop.close()
 
     def _greet(self) -> None:
         config = self._engine.config
         show(f"recollect · model {config.model} · memory {config.mode} · /help for commands")
         if self._session is None and not self._is_new:
-            recent = self._runner.run(self._engine.loop.sessions.recent(1))
-            if recent:
-                last = recent[0]
-                self._session = last.id
-                show(f"Going on with session {last.id} ({last.message_count} messages); /new for another.")
+            self._go_on()
         self._session = self._session or self._engine.loop.sessions.new_id()
+
+    def _go_on(self) -> None:
+        """Find the last session; a store that cannot be read costs the memory, and not the chat."""
+        try:
+            recent = self._loop.run(self._engine.loop.sessions.recent(1))
+        except RecollectError as error:
+            show(f"What was said before cannot be read: {one_line(error)}")
+            return
+        for last in recent:
+            self._session = last.id
+            show(f"Going on with session {last.id} ({last.message_count} messages); /new for another.")
 
     def _take_line(self) -> bool:
         """Do what the next line says; False when the person has left."""
@@ -68,32 +89,58 @@ class TerminalChat:
             typer.echo()
             show("(/quit or Ctrl-D to leave)")
             return True
+        except UnicodeDecodeError:
+            show("(that was no text in the terminal's encoding; nothing was asked)")
+            return True
         try:
-            if line.startswith("/"):
-                return not self._do(line)
-            if line:
-                self._last = self._runner.run(self._answered(line))
+            return self._take(line)
         except KeyboardInterrupt:
             typer.echo()
-            show("(stopped; this turn is not kept)")
-        except RecollectError as error:
+            self._tell_stopped()
+        except Exception as error:  # noqa: BLE001 - a tool or a guard may raise anything; the chat goes on
+            _log.debug("an answer failed", exc_info=error)
             typer.echo()
             show(f"Error: {one_line(error)}")
         return True
 
+    def _take(self, line: str) -> bool:
+        self._stream = None
+        if line.startswith("/"):
+            return not self._do(line)
+        if line:
+            self._last = self._loop.run(self._answered(line))
+        return True
+
+    def _tell_stopped(self) -> None:
+        """Say what became of a turn that was broken off: it may have been saved just before."""
+        stream, is_kept = self._stream, False
+        if stream is None:
+            show("(stopped)")
+            return
+        with suppress(RecollectError, KeyboardInterrupt):
+            is_kept = self._loop.run(self._engine.loop.sessions.has_kept(stream.session_id, stream.run_id))
+        show(f"(stopped; this turn is {'kept: it was saved already' if is_kept else 'not kept'})")
+
     async def _answered(self, prompt: str) -> AgentRunResult:
+        is_at_start = True
         async with self._engine.loop.stream(prompt, self._session, self._skills) as stream:
+            self._stream = stream
             async for event in stream:
                 if event.type == "text":
                     typer.echo(printable(event.text), nl=False)
+                    is_at_start = event.text.endswith("\n")
                 elif event.type == "tool_call" and event.tool_call is not None:
-                    show(f"[{event.tool_call.name} …]")
+                    show(f"{'' if is_at_start else chr(10)}[{event.tool_call.name} …]")
+                    is_at_start = True
             result = await stream.result()
-        typer.echo()
+        if not is_at_start:
+            typer.echo()
         if result.tripwire is not None:
             show(f"Blocked by {result.tripwire.processor_id}: {result.tripwire.reason} (/why for more)")
         elif not result.saved:
             show("This turn could not be saved; /why shows the reason.")
+        elif any(entry.error for entry in result.trace):
+            show("Memory was not all there for this answer; /why shows the reason.")
         return result
 
     def _do(self, line: str) -> bool:
@@ -105,9 +152,17 @@ class TerminalChat:
         return command(self, rest.strip())
 
     def why(self, _: str) -> bool:
-        """Show what was recalled for the last answer, and what each part of the pipeline did."""
-        show("Nothing was asked yet." if self._last is None else explanation(self._last))
+        """Show what was recalled for the last answer and why, and what each part of the pipeline did."""
+        last = self._last
+        show("Nothing was asked yet." if last is None else self._loop.run(self._explained(last)))
         return False
+
+    async def _explained(self, last: AgentRunResult) -> str:
+        # Where the loop runs, because what goes on behind an answer writes into its trace.
+        found: list[AuditEvent] = []
+        with suppress(RecollectError):  # the trace explains much without them
+            found = await self._engine.loop.sessions.events_of(last.session_id, last.run_id)
+        return explanation(last, found)
 
     def memory(self, _: str) -> bool:
         """Show what long-term memory holds for this session, or how it is set up."""
@@ -115,16 +170,21 @@ class TerminalChat:
             show(f"{name}: {value}")
         if self._engine.config.gateway is None:
             run = StartedRun(self._session or "", "chat-memory", "/memory")
-            found = self._runner.run(self._engine.backend.recall_before_run(run))
+            found = self._loop.run(self._engine.backend.recall_before_run(run))
             show(found.snapshot or "It holds nothing yet.")
+        else:
+            show("The gateway holds it; /why shows what it recalled for the last answer.")
         return False
 
     def sessions(self, _: str) -> bool:
         """List the sessions, the latest first."""
-        for thread in self._runner.run(self._engine.loop.sessions.recent()):
+        found = self._loop.run(self._engine.loop.sessions.summaries())
+        for thread, words in ((summary.session, summary.first_words) for summary in found):
             mark = "*" if thread.id == self._session else " "
             when = thread.last_message_at or thread.created_at
-            show(f"{mark} {thread.id}  {when:%Y-%m-%d %H:%M}  {thread.message_count} messages")
+            began = " ".join(words.split())[:_FIRST_WORDS]
+            show(f"{mark} {thread.id}  {when:%Y-%m-%d %H:%M}  {thread.message_count} messages  {began}")
+        show("/use NAME goes on with one of them." if found else "There are no sessions yet.")
         return False
 
     def new(self, _: str) -> bool:
@@ -135,10 +195,11 @@ class TerminalChat:
         return False
 
     def use(self, name: str) -> bool:
-        """Go on with the session of that name."""
-        if name:
-            self._session = name
-        show(f"Session {self._session}.")
+        """Go on with the session of that name, as in /use monday."""
+        session = check_id(name or self._session, "session")
+        found = self._loop.run(self._engine.loop.sessions.find(session))
+        self._session = session
+        show(f"Session {session} ({f'{found.message_count} messages' if found else 'a new one'}).")
         return False
 
     def help(self, _: str) -> bool:

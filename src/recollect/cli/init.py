@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from recollect.cli.output import say
-from recollect.errors import ConflictError
+from recollect.errors import ConfigError, ConflictError
 from recollect.runtime.config_file import FILE, FOLDER
 
 Folder = Annotated[Path, typer.Argument(help="Where the agent is to live; it is made if it is missing.")]
@@ -28,10 +29,13 @@ def init(folder: Folder = Path(), if_missing: IfMissing = False) -> None:
         if if_missing:
             return
         raise ConflictError(f"{file} is there already; change it by hand, or remove it first")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(FIRST, indent=2) + "\n", "utf-8")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(FIRST, indent=2) + "\n", "utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), f"cannot be written: {error.strerror}") from error
     say(
-        f"Wrote {file}. Now: recollect chat --config {folder}"
+        f"Wrote {file}. Now: recollect chat --config {quote(str(folder))}"
         if folder != Path()
         else f"Wrote {file}. Now: recollect chat"
     )

@@ -2,6 +2,7 @@
 
 import json
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 import typer
 
@@ -38,4 +39,9 @@ def console() -> "Console":
 
 def printable(text: str) -> str:
     """Return text that cannot move the cursor, hide text or otherwise steer a terminal."""
-    return "".join(char if char.isprintable() or char in _HARMLESS else "\ufffd" for char in text)
+    return "".join(char if _is_harmless(char) else "\ufffd" for char in text.replace("\r\n", "\n"))
+
+
+def _is_harmless(char: str) -> bool:
+    # Spaces of other widths count as not printable in Python; French and Japanese are written with them.
+    return char.isprintable() or char in _HARMLESS or category(char) == "Zs"

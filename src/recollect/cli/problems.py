@@ -36,14 +36,15 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
 
 
-def exit_code(error: RecollectError) -> int:
-    """Return the exit code for an error."""
-    return next(code for kind, code, _ in EXIT_CODES if isinstance(error, kind))
+def exit_code(error: Exception) -> int:
+    """Return the exit code for an error; one that is not ours is anything else."""
+    return next((code for kind, code, _ in EXIT_CODES if isinstance(error, kind)), 1)
 
 
-def one_line(error: RecollectError) -> str:
-    """Return an error's message without line breaks and control characters."""
-    return printable(" ".join(str(error).split()))
+def one_line(error: Exception) -> str:
+    """Return an error's message without line breaks and control characters; a foreign one has its type."""
+    text = str(error) if isinstance(error, RecollectError) else f"{type(error).__name__}: {error}"
+    return printable(" ".join(text.split()))
 
 
 def exit_code_help() -> str:

@@ -1,8 +1,9 @@
 """The configuration of a runtime: typed, complete, and checked before anything is opened."""
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -10,7 +11,7 @@ from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
 from recollect.checks import check_id
 from recollect.errors import ConfigError, InvalidArgumentError
-from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, read_config
+from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
 from recollect.runtime.section import Section, camel_case, shown
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
@@ -22,6 +23,8 @@ Persist: TypeAlias = Literal["before", "after"]
 LOCAL_USER = "local"
 """The user whose sessions they are in curated mode."""
 
+_STORES = ("sqlite", "postgresql", "postgres")
+_USUAL_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
 _LONGEST_TIMEOUT = 3600.0
 _MOST_CHARACTERS = 1_000_000
 
@@ -54,7 +57,7 @@ class RuntimeConfig:
     mode: Mode
     curated: CuratedConfig
     gateway: GatewaySettings | None
-    store: str
+    store: str = field(repr=False)  # an address may hold a password
     skills: Path
     model: str = "offline"
     instructions: str = ""
@@ -154,10 +157,10 @@ def _agent_id(section: Section) -> str:
 
 def _user_key(section: Section) -> Secret:
     """Return the key from the file or from the environment variable that the file names; never both."""
-    given, variable = section.take("userKey"), section.text("userKeyEnv", "")
-    if given is not None and variable:
+    given, variable = section.take("userKey"), section.take("userKeyEnv")
+    if given is not None and variable is not None:
         raise ConfigError(section.key("userKey"), "is given, and so is userKeyEnv; take one of them out")
-    if variable:
+    if variable is not None:
         return _from_environment(section, variable)
     if isinstance(given, Secret):
         return given
@@ -167,19 +170,35 @@ def _user_key(section: Section) -> Secret:
     )
 
 
-def _from_environment(section: Section, variable: str) -> Secret:
-    if os.environ.get(variable, "").strip():
-        return Secret(os.environ[variable])
+def _from_environment(section: Section, variable: object) -> Secret:
+    """Return the key that a variable has; its name is a `Secret` too, because it may be the key itself."""
+    if not isinstance(variable, Secret):
+        raise ConfigError(section.key("userKeyEnv"), "must be the name of an environment variable")
+    if _has_key(variable):
+        return Secret(os.environ[variable.reveal()])
+    is_usual = _USUAL_NAME.fullmatch(variable.reveal()) is not None
+    named = variable.reveal() if is_usual else "(not shown, because it might be the key itself)"
     raise ConfigError(
         section.key("userKeyEnv"),
-        f"names the environment variable {variable!r:.60}, which is not set or empty",
+        f"names the environment variable {named}, which is not set, or no text that can be a key",
     )
+
+
+def _has_key(variable: Secret) -> bool:
+    try:
+        return can_be_secret(os.environ.get(variable.reveal(), ""))
+    except UnicodeEncodeError:  # a name that no variable can have
+        return False
 
 
 def _store(top: Section, base: Path) -> str:
     """Return the store's address; a plain path is a SQLite file."""
     given = top.text("store", f"{FOLDER}/recollect.db")
-    return given if "://" in given else f"sqlite:///{(base / given).absolute()}"
+    if "://" not in given:
+        return f"sqlite:///{(base / given).absolute()}"
+    if given.partition("://")[0].lower() not in _STORES:
+        raise ConfigError("store", "must be a file, or an address as postgresql://user@host/database")
+    return given
 
 
 def _tool(item: object, key: str) -> str:

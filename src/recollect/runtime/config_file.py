@@ -52,14 +52,14 @@ def read_config(path: str | os.PathLike[str]) -> ConfigFile:
 
 
 def _find(path: Path) -> Path:
-    if path.suffix == ".json" and not path.is_dir():
+    if _is_file(path) or (path.suffix == ".json" and not path.is_dir()):
         candidates = [path]
     elif path.name == FOLDER:
         candidates = [path / FILE]
     else:
         candidates = [path / FOLDER / FILE, path / FILE]
     for candidate in candidates:
-        if candidate.is_file():
+        if _is_file(candidate):
             return candidate
     raise ConfigError(
         str(candidates[0]),
@@ -67,10 +67,18 @@ def _find(path: Path) -> Path:
     )
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, or a folder that may not be looked into
+        return False
+
+
 def _read(path: Path) -> dict[str, object] | _Unreadable:
     """Return what the file says, or what is wrong with it; the text goes no further."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
     except OSError as error:
         return _Unreadable(f"cannot be read: {error.strerror}")
     if len(raw) > _LARGEST:
@@ -80,12 +88,12 @@ def _read(path: Path) -> dict[str, object] | _Unreadable:
 
 def _parsed(raw: bytes) -> dict[str, object] | _Unreadable:
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
+        data = _locked(json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_without_repeats))
     except (ValueError, RecursionError) as error:
         return _Unreadable(_problem(error))
     if not isinstance(data, dict):
         return _Unreadable("must hold a JSON object: { … }")
-    return cast("dict[str, object]", _locked(cast("dict[str, object]", data)))
+    return cast("dict[str, object]", data)
 
 
 def _problem(error: Exception) -> str:
@@ -111,21 +119,22 @@ def _locked(value: object, key: str = "") -> object:
     """Put every text whose key looks like that of a secret into a `Secret`, also where it is misspelt."""
     if isinstance(value, dict):
         items = cast("dict[str, object]", value)
-        return {name: _locked(item, name) for name, item in items.items()}
+        return {name: _locked(item, key if _names_a_key(key) else name) for name, item in items.items()}
     if isinstance(value, list):
         return [_locked(item, key) for item in cast("list[object]", value)]
     if _names_a_key(key) and value is not None:
-        text = str(value)
-        return Secret(text) if isinstance(value, str) and _can_be_secret(text) else UNUSABLE_KEY
+        return Secret(value) if isinstance(value, str) and can_be_secret(value) else UNUSABLE_KEY
     return value
 
 
 def _names_a_key(name: str) -> bool:
     letters = "".join(character for character in name.casefold() if character.isalnum())
-    return letters.endswith("key") or "secret" in letters or "password" in letters
+    # The name of a variable counts too: people write the key itself in its place.
+    return letters.endswith(("key", "keyenv")) or "secret" in letters or "password" in letters
 
 
-def _can_be_secret(text: str) -> bool:
+def can_be_secret(text: str) -> bool:
+    """Whether a text can be a key: it says something, and nothing that no request could carry."""
     return bool(text.strip()) and text.isprintable()
 
 

@@ -4,7 +4,9 @@ What the file says is decided here, once. Another mode needs another engine: loa
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -20,11 +22,13 @@ from recollect.runtime.config import RuntimeConfig, load_config
 from recollect.runtime.config_file import FOLDER
 from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
 from recollect.runtime.offline import OfflineAssistant
-from recollect.runtime.parts import load_tools, make_guards
+from recollect.runtime.parts import check_names, load_tools, make_guards
 from recollect.runtime.session_search import SessionSearch
 from recollect.runtime.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
 from recollect.storage.handle import StoreHandle
+
+_PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 
 
 class Tools(tuple[Callable[..., object], ...]):
@@ -85,9 +89,11 @@ class Engine:
 
     async def close(self) -> None:
         """Finish what goes on behind answers, and close the backend and the store."""
-        await self.settled()
-        await self.backend.close()
-        await self._handle.close()
+        try:
+            await self.settled()
+        finally:
+            await self.backend.close()
+            await self._handle.close()
 
     async def __aenter__(self) -> Self:
         """Return the engine itself."""
@@ -111,6 +117,8 @@ class EngineLoader:
         `model` takes the place of the one in the file. A wrong configuration is a `ConfigError`.
         """
         config = load_config(self._path)
+        if model is not None:
+            config = replace(config, model=model if isinstance(model, str) else type(model).__name__)
         handle = StoreHandle(config.store)
         backend = _make_backend(config, handle)
         processor = BackendProcessor(backend, late=config.persist == "after" and config.gateway is not None)
@@ -118,6 +126,7 @@ class EngineLoader:
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
         shown = Tools((*tools, *backend.get_tools()))
+        check_names(shown.names)
         chosen = config.model if model is None else model
         agent = Agent(
             OfflineAssistant(shown.names) if chosen == "offline" else chosen,
@@ -152,4 +161,6 @@ def _without_password(address: str) -> str:
     head, separator, rest = address.partition("://")
     before, at, host = rest.rpartition("@")
     user, colon, _ = before.partition(":")
-    return f"{head}{separator}{user}{colon}{HIDDEN if colon else ''}{at}{host}"
+    # PostgreSQL also takes a password among the parameters.
+    shown = _PASSWORD.sub(rf"\1={HIDDEN}", host)
+    return f"{head}{separator}{user}{colon}{HIDDEN if colon else ''}{at}{shown}"

@@ -79,6 +79,7 @@ class SessionStream:
         """Stand for the stream of a run; it starts with the first event that is asked for."""
         self._stream = stream
         self.session_id = session_id
+        self.run_id = stream.run_id
 
     def __aiter__(self) -> Self:
         """Go through the events."""

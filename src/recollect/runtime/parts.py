@@ -61,9 +61,9 @@ def make_guards(configs: Sequence[GuardConfig]) -> Guards:
             raise ConfigError(f"{config.key}.side", f"must be {either(_SIDES)}, not {shown(side)}")
         guard = _made(make, options, config.key)
         if side != "output":
-            guards.input_side.append(guard)
+            _put(guards.input_side, guard, config)
         if side != "input":
-            guards.output_side.append(guard)
+            _put(guards.output_side, guard, config)
     return guards
 
 
@@ -74,11 +74,19 @@ def load_tools(names: Sequence[str], base: Path) -> list[Callable[..., object]]:
     return [_tool(name, f"tools[{place}]") for place, name in enumerate(names)]
 
 
+def _put(guards: list[Processor], guard: Processor, config: GuardConfig) -> None:
+    if any(type(other) is type(guard) for other in guards):
+        raise ConfigError(config.key, f"there is a {config.name} on this side already; give one another side")
+    guards.append(guard)
+
+
 def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> Processor:
     try:
         return make(**options)
     except InvalidArgumentError as error:
         raise ConfigError(f"{key}.{camel_case(error.argument)}", error.problem) from None
+    except UnicodeError:
+        raise ConfigError(key, "has an option that is not valid text") from None
     except TypeError as error:
         # Python's words name the option and no value: "... got an unexpected keyword argument 'strateggy'".
         raise ConfigError(key, str(error).partition("() ")[2] or "has options that do not fit") from None
@@ -91,9 +99,16 @@ def _tool(name: str, key: str) -> Callable[..., object]:
     except Exception as error:
         raise ConfigError(key, f"{module_name!r:.60} cannot be imported: {type(error).__name__}") from error
     tool = getattr(module, attribute, None)
-    if not callable(tool):
+    if not callable(tool) or not hasattr(tool, "__name__"):
         raise ConfigError(key, f"{module_name!r:.60} has no function {attribute!r:.60}")
     return tool
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse two tools of one name; the model could not tell them apart."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ConfigError("tools", f"two tools are called {name!r:.60}; rename one of yours")
 
 
 def _plain(value: object) -> object:

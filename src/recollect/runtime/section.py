@@ -4,7 +4,10 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
-from recollect.errors import ConfigError
+from recollect.checks import check_text
+from recollect.errors import ConfigError, InvalidArgumentError
+
+_LONGEST_NAME = 100  # of a key that nobody knows, as an error quotes it
 
 
 class Section:
@@ -37,6 +40,10 @@ class Section:
         value = self.take(key, default)
         if not isinstance(value, str):
             raise ConfigError(self.key(key), f"must be text, not {shown(value)}")
+        try:
+            check_text(value, key)
+        except InvalidArgumentError as error:
+            raise ConfigError(self.key(key), error.problem) from None
         if not value.strip() and value != default:
             raise ConfigError(self.key(key), "must not be empty")
         return value
@@ -96,7 +103,9 @@ class Section:
     def end(self) -> None:
         """Refuse keys that nobody has taken, and suggest what they may have been meant to be."""
         for key in self._values:
-            raise ConfigError(self.key(key), f"is not a key here; {suggestion(key, self._known)}")
+            raise ConfigError(
+                self.key(key[:_LONGEST_NAME]), f"is not a key here; {suggestion(key, self._known)}"
+            )
 
 
 def suggestion(word: str, known: Collection[str]) -> str:

@@ -4,14 +4,17 @@ import secrets
 from collections.abc import Sequence
 
 from recollect.backends.processor import BackendProcessor
+from recollect.checks import check_id
 from recollect.messages import now
 from recollect.processors.base import Processor
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.runtime.context import ContextBuilder
+from recollect.runtime.session_records import SessionSummary
 from recollect.runtime.skills import SkillsProcessor
+from recollect.runtime.transcripts import first_words
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
-from recollect.storage.records import Thread
+from recollect.storage.records import AuditEvent, Thread
 
 
 class Sessions:
@@ -30,6 +33,32 @@ class Sessions:
         """Return the sessions that were talked in last, the latest first."""
         store = await self._handle.get()
         return await store.list_threads(limit=limit, scope=Scope(None, self.user_id))
+
+    async def summaries(self, limit: int = 20) -> list[SessionSummary]:
+        """Return the same with the words that each began with."""
+        store = await self._handle.get()
+        return [
+            SessionSummary(thread, await first_words(thread, store, self._scope(thread.id)))
+            for thread in await self.recent(limit)
+        ]
+
+    async def find(self, session_id: str) -> Thread | None:
+        """Return a session, or None where nothing was said in it yet."""
+        store = await self._handle.get()
+        return await store.get_thread(scope=self._scope(session_id))
+
+    async def has_kept(self, session_id: str, run_id: str) -> bool:
+        """Whether the turn of a run is in its session."""
+        store = await self._handle.get()
+        return bool(await store.turn_of_run(run_id, scope=self._scope(session_id)))
+
+    async def events_of(self, session_id: str, run_id: str) -> list[AuditEvent]:
+        """Return what was written down about a run, the oldest first."""
+        store = await self._handle.get()
+        return await store.list_events(run_id=run_id, scope=self._scope(session_id))
+
+    def _scope(self, session_id: str) -> Scope:
+        return Scope(None, self.user_id, check_id(session_id, "session_id"))
 
 
 class SessionMemory:

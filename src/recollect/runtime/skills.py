@@ -1,11 +1,11 @@
 """Skills: Markdown files that are sent along for one run and never kept."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, cast
 
+from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.processors.base import Processor, RunContext
@@ -16,7 +16,7 @@ SKILL_FILE = "SKILL.md"
 SKILLS = "skills"
 """The name under which a run's skills are given to its processors."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LONGEST_NAME = 100
 _LARGEST = 256 * 1024
 
 
@@ -37,7 +37,11 @@ class SkillFolder:
 
     def names(self) -> list[str]:
         """Return the skills that there are."""
-        return sorted(file.parent.name for file in self._path.glob(f"*/{SKILL_FILE}") if file.is_file())
+        try:
+            found = [file.parent.name for file in self._path.glob(f"*/{SKILL_FILE}") if file.is_file()]
+        except OSError:  # a folder that cannot be looked into
+            return []
+        return sorted(filter(_is_name, found))
 
     def read(self, names: Sequence[str]) -> list[Skill]:
         """Return skills by name, each once; an unknown one is an error before anything is asked."""
@@ -46,19 +50,22 @@ class SkillFolder:
         return [self._one(name) for name in dict.fromkeys(names)]
 
     def _one(self, name: object) -> Skill:
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name not in self.names():
+        if name not in self.names() or not isinstance(name, str):  # so nothing outside can be named
             known = ", ".join(self.names()) or f"none: there is no */{SKILL_FILE} in {self._path.name!r}"
             raise InvalidArgumentError("skills", f"{name!r:.60} is not a skill here; known: {known}")
         try:
-            raw = (self._path / name / SKILL_FILE).read_bytes()
+            with (self._path / name / SKILL_FILE).open("rb") as file:
+                raw = file.read(_LARGEST + 1)
+            if len(raw) > _LARGEST:
+                raise InvalidArgumentError("skills", f"{name!r} is larger than {_LARGEST:,} bytes")
             text = raw.decode("utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgumentError(
                 "skills", f"{name!r} cannot be read: {type(error).__name__}"
             ) from error
-        if not text or len(raw) > _LARGEST:
-            raise InvalidArgumentError("skills", f"{name!r} is empty, or larger than {_LARGEST:,} bytes")
-        return Skill(name, text)
+        if not text:
+            raise InvalidArgumentError("skills", f"{name!r} is empty")
+        return Skill(name, check_text(text, f"skills: {name!r}"))
 
 
 class SkillsProcessor(Processor):
@@ -72,6 +79,11 @@ class SkillsProcessor(Processor):
         """Put one message for each skill before the conversation."""
         skills = cast("Sequence[Skill]", ctx.context.get(SKILLS, ()))
         return [*(_message(skill, ctx.run_id) for skill in skills), *messages]
+
+
+def _is_name(name: str) -> bool:
+    """Whether a folder's name can stand in a prompt and in an id; it may be of any script."""
+    return name.isprintable() and not name.startswith(".") and len(name) <= _LONGEST_NAME
 
 
 def is_skill(message: Message) -> bool:

@@ -1,0 +1,74 @@
+"""The event loop of a chat: in a thread of its own, beside the one that waits for the person.
+
+What goes on behind an answer (`persist: after`) so goes on while somebody types or a pipe is silent.
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Coroutine, Generator
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from recollect.cli.output import say
+from recollect.runtime.loader import Engine
+from recollect.sync import Portal
+
+T = TypeVar("T")
+
+_PATIENCE = 0.5  # seconds, until it is said what is waited for
+_LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
+
+
+class ChatLoop:
+    """Runs an engine for one chat."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Start the thread; `close` ends it."""
+        self._engine = engine
+        # Ctrl-C is for the thread that waits for the person: taken by another, it would not wake that one.
+        with _without_interrupts():
+            self._portal = Portal("chat", advice="start it again")
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work and wait for it; Ctrl-C ends it, and it has ended when this does."""
+        ended = threading.Event()
+
+        async def done() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        future = self._portal.start(done())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            ended.wait(_LONGEST_END)
+            raise
+
+    def close(self) -> None:
+        """Finish what goes on behind answers, or leave it on Ctrl-C, and close the engine."""
+        closing = self._portal.start(self._engine.close())
+        try:
+            with suppress(KeyboardInterrupt):
+                if not wait([closing], _PATIENCE).done and sys.stderr is not None and sys.stderr.isatty():
+                    say("(memory is still being told of the last turn; Ctrl-C leaves without)")
+                closing.result()
+        finally:
+            self._portal.close()
+
+
+@contextmanager
+def _without_interrupts() -> Generator[None]:
+    """Start threads that Ctrl-C is not told to; they start others in the same way."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows the main thread gets it anyway
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
