@@ -132,7 +132,7 @@ async def test_status_is_json(tmp_path: Path) -> None:
     """It says how the memory is set up, and closing needs nothing."""
     backend = CuratedMemoryBackend(tmp_path, memory_limit=10, approval=True)
     assert json.loads(json.dumps(backend.status())) == {
-        "name": "curated",
+        "mode": "curated",
         "folder": str(tmp_path),
         "memory_limit": 10,
         "user_limit": 1375,

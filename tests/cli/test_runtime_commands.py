@@ -83,3 +83,10 @@ def test_a_missing_configuration_is_said(tmp_path: Path) -> None:
         done = invoke(*command, "--config", str(tmp_path))
         assert done.exit_code == 2
         assert "there is no such file" in done.stderr
+
+
+def test_events_of_a_tenant_need_a_user() -> None:
+    """The runtime's own user has no tenant, so that one of the two was forgotten."""
+    done = invoke("events", "--system")
+    assert done.exit_code == 2
+    assert "give --user" in done.stderr

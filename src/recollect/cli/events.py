@@ -19,6 +19,7 @@ from recollect.cli.options import (
     existing_database,
 )
 from recollect.cli.output import console, printable, write_json
+from recollect.errors import InvalidArgumentError
 from recollect.runtime.config import load_config
 from recollect.scope import Scope
 from recollect.storage.open import open_store
@@ -50,6 +51,10 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
     Without --user they are those of the runtime that the configuration describes.
     """
     if user is None:
+        if tenant is not None or system:
+            raise InvalidArgumentError(
+                "user", "give --user with --tenant or --system; without them it is the runtime's"
+            )
         runtime = load_config(config)
         address, scope = runtime.store, Scope(None, runtime.user_id, session)
     else:

@@ -89,7 +89,7 @@ class CuratedMemoryBackend:
         """Return how it is set up."""
         limits = self.folder.limits
         return {
-            "name": self.name,
+            "mode": self.name,
             "folder": str(self.folder.path),
             "memory_limit": limits["memory"],
             "user_limit": limits["user"],
