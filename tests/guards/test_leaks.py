@@ -1,12 +1,12 @@
 """Finding what a model was told in what it says: what is a leak, what is none, whatever the chunks."""
 
 import random
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors.strategies import cut
+from tests.timing import processor_seconds
 
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.letters import letters_of
@@ -249,12 +249,10 @@ def test_hostile_text_costs_no_more_than_twenty_times_ordinary_text(name: str) -
 def seconds(text: str, size: int) -> float:
     """Return the least processor time that a search takes, for the text in chunks of a size."""
 
-    def once() -> float:
+    def search() -> None:
         matcher = LeakMatcher(INDEX, limit=160, replacement="[X]")
-        start = time.thread_time()
         for place in range(0, len(text), size):
             matcher.feed(text[place : place + size])
         matcher.finish()
-        return time.thread_time() - start
 
-    return min(once() for _ in range(3))
+    return min(processor_seconds(search) for _ in range(3))

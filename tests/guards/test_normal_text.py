@@ -1,12 +1,12 @@
 """Text in one form: what stays, what goes, and that no way to cut it makes a difference."""
 
 import sys
-import time
 import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.timing import processor_seconds
 
 from recollect.guards.text.confusables import unmixed
 from recollect.guards.text.invisible import without_invisible
@@ -169,9 +169,7 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     size = 200_000
 
     def seconds(text: str) -> float:
-        started = time.perf_counter()
-        normalised(text, Style(confusables=True, collapse_whitespace=True))
-        return time.perf_counter() - started
+        return processor_seconds(lambda: normalised(text, Style(confusables=True, collapse_whitespace=True)))
 
     ordinary = max(seconds(("w\u00f6rter und mehr " * size)[:size]), 0.02)
     for unit in (
