@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -83,3 +83,11 @@ class Terminal:
             return False
         self._text += _CODES.sub("", raw.decode(errors="replace")).replace("\r", "")
         return bool(raw)
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until something has happened in another process; it must, within so many seconds."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)

@@ -38,9 +38,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def piped(folder: Path, text: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command with a text as its standard input."""
+    """Run one of our commands with a text as its standard input."""
+    return fed([*MAIN, *arguments], folder, text)
+
+
+def fed(command: list[str], folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
+    """Run any command with a text as its standard input."""
     return subprocess.run(
-        [*MAIN, *arguments],
+        command,
         input=text,
         capture_output=True,
         text=True,
@@ -142,16 +147,7 @@ def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path:
     command = ["make", "start", f"BIN={Path(sys.executable).parent}", "STAMP=stamp"]
 
     def start(text: str) -> str:
-        done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-            timeout=50,
-            cwd=tmp_path,
-        )
+        done = fed(command, tmp_path, text)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import Terminal, wait_until
 from tests.cli.test_chat import MAIN, piped
 
 from recollect.bench.runtime import gateway_process
@@ -60,6 +60,16 @@ def events_in(folder: Path) -> list[str]:
     return asyncio.run(read())
 
 
+def messages_in(folder: Path) -> int:
+    """Count the messages of all sessions of the user."""
+
+    async def read() -> int:
+        async with open_store(f"sqlite:///{folder}/.recollect/recollect.db") as store:
+            return sum(thread.message_count for thread in await store.list_threads(scope=Scope(None, "ada")))
+
+    return asyncio.run(read())
+
+
 def test_a_closed_input_is_the_end_and_no_crash(tmp_path: Path) -> None:
     """As `recollect chat <&-` has it."""
     piped(tmp_path, "", "init")
@@ -97,7 +107,7 @@ def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -
         process.stdin.write(b"Where is the boat?\n")
         process.stdin.flush()
         assert process.stdout.readline()
-        time.sleep(1)
+        wait_until(lambda: len(events_in(tmp_path)) == 3)
         assert events_in(tmp_path)[1:] == ["memory_gateway_add_succeeded", "memory_gateway_flush_succeeded"]
         process.stdin.close()
         assert process.wait(20) == 0
@@ -111,8 +121,7 @@ def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) ->
         terminal.type("Where is the boat?\n")
         terminal.wait_for("Lisbon")
         terminal.wait_for("you> ")
-        time.sleep(1)
-        assert "memory_gateway_flush_succeeded" in events_in(tmp_path)
+        wait_until(lambda: "memory_gateway_flush_succeeded" in events_in(tmp_path))
         terminal.type("/why\n")
         shown = terminal.wait_for("memory_gateway_flush_succeeded")
         assert "1. (chat:earlier) The boat is red and lies in Lisbon." in shown
@@ -129,7 +138,7 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
             terminal.wait_for("I am the offline model")
-            time.sleep(0.5)
+            wait_until(lambda: messages_in(tmp_path) > 0)
             terminal.interrupt()
             terminal.wait_for("(stopped; this turn is kept: it was saved already)")
             terminal.type("/sessions\n")
