@@ -20,8 +20,8 @@ from tests.backends.gateway_server import (
     waits,
 )
 
-SHORT = 0.25
-"""A time limit for calls that have to run into it."""
+SHORT = 1.0
+"""A time limit for calls that have to run into it; the others succeed within it on a busy machine too."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ async def test_failures_become_sanitized_client_exceptions(mode: Mode, operation
 async def test_configured_timeout_is_applied(operation: str) -> None:
     """The same late answer is a failure within a short time and a success within a longer one."""
     async with gateway_server() as server:
-        server.on(operation, waits(1.0, answers({"results": []})))
+        server.on(operation, waits(SHORT * 2, answers({"results": []})))
         short = MemoryGatewayClient(settings_for(server, timeout_seconds=SHORT))
         started = time.monotonic()
         assert (await failing(short, operation)).category == "timeout"

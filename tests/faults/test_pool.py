@@ -63,7 +63,8 @@ class _Census:
             while not self._over.is_set():
                 rows: list[Any] = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity "
-                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                    "AND backend_type = 'client backend'"  # autovacuum comes by now and then
                 ).fetchall()
                 self.counts.append(rows[0][0])
 

@@ -71,7 +71,7 @@ async def loaded(folder: Path, mode: str, model: object, **config: Any) -> Async
             "userId": "ada",
             "userKey": KEY,
             "scope": ["current_chat", "resources"],
-            "timeoutSeconds": 2,
+            "timeoutSeconds": 30,
         } | config.pop("gateway", {})
         memory: dict[str, Any] = {"mode": mode} | ({"gateway": gateway} if mode == "memory_gateway" else {})
         file = folder / ".recollect" / "config.json"
