@@ -64,6 +64,11 @@ class GatewayServer:
         self._behaviours[operation] = behaviour
 
     @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
+
+    @property
     def operations(self) -> list[str]:
         """The operations that were asked for, in order."""
         return [request.path.rpartition("/")[2] for request in self.requests]

@@ -5,10 +5,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
+from tests.backends.gateway_server import GatewayServer, answers, gateway_server, never
 from tests.cli.terminal import Terminal, wait_until
 from tests.cli.test_chat import MAIN, piped
 
@@ -37,6 +40,13 @@ def port() -> Iterator[int]:
         yield found
 
 
+@contextmanager
+def gateway_beside() -> Generator[GatewayServer]:
+    """A gateway in a thread of its own, which can be told how to answer."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(gateway_server()) as server:
+        yield server
+
+
 def configure(folder: Path, port: int, timeout: float, **keys: object) -> None:
     """Write a configuration for a gateway."""
     gateway = {
@@ -56,16 +66,6 @@ def events_in(folder: Path) -> list[str]:
     async def read() -> list[str]:
         async with open_store(f"sqlite:///{folder}/.recollect/recollect.db") as store:
             return [event.name for event in await store.list_events(scope=Scope(None, "ada"))]
-
-    return asyncio.run(read())
-
-
-def messages_in(folder: Path) -> int:
-    """Count the messages of all sessions of the user."""
-
-    async def read() -> int:
-        async with open_store(f"sqlite:///{folder}/.recollect/recollect.db") as store:
-            return sum(thread.message_count for thread in await store.list_threads(scope=Scope(None, "ada")))
 
     return asyncio.run(read())
 
@@ -132,13 +132,14 @@ def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) ->
 
 def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
     """The session keeps it first; what is broken off is only that the gateway is told."""
-    with gateway_process("silent") as silent:
-        configure(tmp_path, silent, 2)
+    with gateway_beside() as gateway:
+        gateway.on("add", never())
+        configure(tmp_path, gateway.port, 60)
         with Terminal([*MAIN, "chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
             terminal.wait_for("I am the offline model")
-            wait_until(lambda: messages_in(tmp_path) > 0)
+            wait_until(lambda: "add" in gateway.operations)
             terminal.interrupt()
             terminal.wait_for("(stopped; this turn is kept: it was saved already)")
             terminal.type("/sessions\n")
@@ -149,24 +150,27 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_a_gateway_that_does_not_answer(tmp_path: Path) -> None:
     """An answer can be broken off; leaving waits for what is under way, says so, and can be told not to."""
-    with gateway_process("silent") as silent:
-        configure(tmp_path, silent, 5, persist="after")
+    with gateway_beside() as gateway:
+        gateway.on("search", never())
+        gateway.on("add", never())
+        configure(tmp_path, gateway.port, 60, persist="after")
         with Terminal([*MAIN, "chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
-            time.sleep(0.5)
+            wait_until(lambda: "search" in gateway.operations)
             terminal.interrupt()
             terminal.wait_for("(stopped; this turn is not kept)")
             terminal.wait_for("you> ")
+            gateway.on("search", answers({"results": []}))
             terminal.type("hello again\n")
             terminal.wait_for("I am the offline model")
             terminal.wait_for("you> ")
             terminal.type("/quit\n")
             terminal.wait_for("Ctrl-C leaves without)")
-            started = time.monotonic()
             terminal.interrupt()
+            started = time.monotonic()
             assert terminal.ended() == 0
-            assert time.monotonic() - started < 3
+            assert time.monotonic() - started < 20, "it waited for the gateway"
 
 
 def test_a_store_that_cannot_be_opened_does_not_end_the_chat(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from recollect.sync import Portal
 
 T = TypeVar("T")
 
+_NAP = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
 _PATIENCE = 0.5  # seconds, until it is said what is waited for
 _LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
 
@@ -43,6 +44,9 @@ class ChatLoop:
 
         future = self._portal.start(done())
         try:
+            # A Ctrl-C just before a thread goes to sleep does not wake it, so it never sleeps for long.
+            while not wait([future], _NAP).done:
+                pass
             return future.result()
         except KeyboardInterrupt:
             future.cancel()

@@ -64,7 +64,8 @@ class CuratedFolder:
     def check_writable(self) -> None:
         """Raise an error where it is plain that nothing can be written; all else shows at the write."""
         for place in self._places():
-            there = next(one for one in (place, *place.parents) if one.exists())
+            # Not `Path.exists`, which raises where a folder above may not be entered.
+            there = next(one for one in (place, *place.parents) if os.access(one, os.F_OK))
             if not os.access(there, os.W_OK | os.X_OK):
                 raise StorageReadOnlyError(
                     f"cannot write to {there}; give this user the right to write there"
