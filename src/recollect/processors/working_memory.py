@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
+from recollect.checks import check_choice, check_flag
 from recollect.errors import (
     ConflictError,
     InvalidArgumentError,
@@ -85,14 +86,14 @@ class WorkingMemoryProcessor(MemoryProcessor):
         """
         super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
         self.shape = _shape(template, schema)
-        self._strategy = _one_of(update_strategy, STRATEGIES, "update_strategy")
-        self._extent = _one_of(scope, ("resource", "thread"), "scope")
+        self._strategy: Strategy = check_choice(update_strategy, "update_strategy", STRATEGIES)
+        self._extent: Extent = check_choice(scope, "scope", get_args(Extent))
         moment = extract if extract is not None else ("never" if tool else "before")
-        self._moment = _one_of(moment, ("before", "after", "never"), "extract")
+        self._moment: Moment = check_choice(moment, "extract", get_args(Moment))
         self._extractor = _checked_extractor(extractor)
-        _check_flags(tool=tool, read_only=read_only)
-        self._tools = [make_tool(self.shape)] if tool and not read_only else []
-        self._read_only = read_only
+        self._read_only = check_flag(read_only, "read_only")
+        has_tool = check_flag(tool, "tool") and not read_only
+        self._tools = [make_tool(self.shape)] if has_tool else []
         self._late = LateWork()
 
     def get_tools(self) -> list[Callable[..., str]]:
@@ -239,26 +240,12 @@ def _shape(template: str | None, schema: object) -> Shape:
     return read_schema(schema) if template is None else Template(template)
 
 
-def _one_of(value: Any, allowed: tuple[Any, ...], argument: str) -> Any:  # noqa: ANN401 - one of the allowed values
-    if value not in allowed:
-        raise InvalidArgumentError(
-            argument, f"must be one of {', '.join(map(repr, allowed))}, not {value!r:.60}"
-        )
-    return value
-
-
 def _checked_extractor(extractor: object) -> object:
     if isinstance(extractor, type | bool | int | float):
         raise InvalidArgumentError(
             "extractor", f"must be a model, a model's name or a function, not {extractor!r:.60}"
         )
     return extractor
-
-
-def _check_flags(**flags: object) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise InvalidArgumentError(name, f"must be True or False, not {value!r:.60}")
 
 
 def _report(ctx: RunContext, error: Exception) -> None:

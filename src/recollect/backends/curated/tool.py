@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.plan import (
+    Action,
     Change,
     Operation,
     Plan,
@@ -39,8 +40,8 @@ def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool)
     """Return the tool for a folder."""
 
     async def memory(
-        target: Literal["memory", "user"] | None = "memory",
-        action: Literal["add", "replace", "remove"] | None = None,
+        target: Target | None = "memory",
+        action: Action | None = None,
         content: str | None = None,
         old_text: str | None = None,
         operations: list[Operation] | None = None,
