@@ -199,3 +199,24 @@ async def test_leftovers_of_killed_writers_are_swept(tmp_path: Path) -> None:
     other.write_text("x")
     await CuratedMemoryBackend(tmp_path).persist_after_run(completed(add("new")))
     assert (left.exists(), other.exists()) == (False, True)
+
+
+def test_each_step_of_a_commit_is_on_the_disk_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log, then the new bytes, then the name that points to them: a power cut leaves old or new."""
+    folder = CuratedFolder(tmp_path)
+    folder.commit([addition("first")], Source("tool", "r1", "s1"))
+    steps: list[tuple[str, int]] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        facts = os.fstat(descriptor)
+        is_log = os.path.samestat(facts, (tmp_path / "changes.jsonl").stat())
+        name = "folder" if stat.S_ISDIR(facts.st_mode) else "log" if is_log else "bytes"
+        steps.append((name, len(folder.read("memory").entries)))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder.commit([addition("second")], Source("tool", "r2", "s1"))
+    assert steps == [("log", 1), ("bytes", 1), ("folder", 2)]
