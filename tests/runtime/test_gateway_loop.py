@@ -269,7 +269,7 @@ async def test_with_persist_after_the_answer_does_not_wait_for_add_and_flush(tmp
         assert result.text == "fine"
         assert "flush" not in setup.gateway.operations
         held.set()
-        await setup.engine.settled()
+        await setup.engine.close()
         assert setup.gateway.operations == ["search", "add", "flush"]
         assert [event.name for event in await setup.events()][1:] == [
             "memory_gateway_add_succeeded",
