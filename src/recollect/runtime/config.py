@@ -59,14 +59,14 @@ class RuntimeConfig:
     gateway: GatewaySettings | None
     store: str = field(repr=False)  # an address may hold a password
     skills: Path
-    model: str = "offline"
-    instructions: str = ""
-    tools: tuple[str, ...] = ()
-    guards: tuple[GuardConfig, ...] = ()
-    agent_id: str = "recollect"
-    persist: Persist = "before"
-    last_messages: int = 40
-    max_tool_rounds: int = 10
+    model: str
+    instructions: str
+    tools: tuple[str, ...]
+    guards: tuple[GuardConfig, ...]
+    agent_id: str
+    persist: Persist
+    last_messages: int
+    max_tool_rounds: int
 
     @property
     def user_id(self) -> str:

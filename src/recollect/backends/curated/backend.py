@@ -15,8 +15,8 @@ from recollect.backends.curated.review import enqueue
 from recollect.backends.curated.snapshot import render, render_problem
 from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
-from recollect.checks import check_flag, check_int
-from recollect.errors import StaleChangeError, StorageError
+from recollect.checks import check_int
+from recollect.errors import InvalidArgumentError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
 from recollect.recall.offload import Offload
 
@@ -55,10 +55,13 @@ class CuratedMemoryBackend:
             "memory": check_int(memory_limit, "memory_limit", minimum=1),
             "user": check_int(user_limit, "user_limit", minimum=1),
         }
+        if not isinstance(cast("object", approval), bool):
+            # Anything else might be meant as yes; taken for no, it would let changes pass.
+            raise InvalidArgumentError("approval", f"must be True or False, not {approval!r:.60}")
         # A program that changes its working folder keeps its memory.
         place = Path(folder).expanduser().absolute()
         self.folder = CuratedFolder(place, limits=limits, lock_seconds=lock_seconds)
-        self.approval = check_flag(approval, "approval")
+        self.approval = approval
         # One thread: of all writers in this process only one waits for those in others.
         self._writer = Offload(1, "recollect-curated-write")
         self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.plan import (
-    Action,
     Change,
     Operation,
     Plan,
@@ -40,8 +39,8 @@ def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool)
     """Return the tool for a folder."""
 
     async def memory(
-        target: Target | None = "memory",
-        action: Action | None = None,
+        target: Literal["memory", "user"] | None = "memory",
+        action: Literal["add", "replace", "remove"] | None = None,
         content: str | None = None,
         old_text: str | None = None,
         operations: list[Operation] | None = None,
