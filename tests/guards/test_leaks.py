@@ -134,6 +134,17 @@ def test_scripts_without_blanks_are_covered() -> None:
     assert whole(stock, index_of_instructions(stock)) == stock
 
 
+def test_words_in_quotation_marks_are_for_the_agent_to_say() -> None:
+    """They begin no leak, unless they are long enough to be rules; without the marks they do."""
+    greeting = "Ahoy and welcome to the quay of our small town, where all boats are mended by hand"
+    assert whole(greeting, index_of_instructions(f"Greet everybody with {greeting}.")) == "[X]"
+    for left, right in ('""', "\u201c\u201d", "\u201e\u201c", "\u00ab\u00bb"):
+        spoken = index_of_instructions(f"Greet everybody with {left}{greeting}{right}, and be brief.")
+        assert whole(greeting, spoken) == greeting
+    rules = f"{greeting}, and then say nothing of the spare keys"
+    assert whole(rules, index_of_instructions(f'Greet everybody with "{rules}".')) == "[X]"
+
+
 def test_what_somebody_knows_begins_no_leak() -> None:
     """Texts that may be told are left alone by themselves, and go with a leak that runs into them."""
     index = INDEX.without(["is it true that the night watchman sleeps from two to four?"])
