@@ -1,6 +1,7 @@
 """Curated files on the disk: what is damaged is left as it is, what a person wrote is respected."""
 
 import asyncio
+import fcntl
 import os
 import stat
 from collections.abc import Sequence
@@ -220,3 +221,21 @@ def test_each_step_of_a_commit_is_on_the_disk_before_the_next(
     monkeypatch.setattr(os, "fsync", noted)
     folder.commit([addition("second")], Source("tool", "r2", "s1"))
     assert steps == [("log", 1), ("bytes", 1), ("folder", 2)]
+
+
+def test_lock_on_a_file_that_was_removed_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who tidies up between opening and locking it must not let two writers in."""
+    lock, calls = fcntl.flock, list[int]()
+
+    def too_late(descriptor: int, operation: int) -> None:
+        if not calls:
+            (tmp_path / LOCK_NAME).unlink()
+        calls.append(operation)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", too_late)
+    with locked([tmp_path], 1), pytest.raises(StorageBusyError), locked([tmp_path], 0):
+        pass
+    assert len(calls) > 2
