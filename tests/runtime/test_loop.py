@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.engines import Way, both_modes, both_ways, loaded
+from tests.runtime.engines import Way, both_modes, both_ways, loaded, write_skill
 
 from recollect import InvalidArgumentError, ToolCall
 from recollect.errors import ConfigError, ModelError
@@ -47,16 +47,15 @@ async def test_a_session_goes_on_and_another_knows_nothing_of_it(tmp_path: Path,
 @both_ways
 async def test_skills_are_shown_for_their_run_and_never_kept(tmp_path: Path, mode: str, way: Way) -> None:
     """Their text is in no transcript, and the next run does not see it."""
-    folder = tmp_path / ".recollect" / "skills" / "sailing"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("Reef early.", "utf-8")
+    write_skill(tmp_path, "sailing", "Reef early.")
     model = ScriptedModel("aye")
     async with loaded(tmp_path, mode, model) as setup:
-        await setup.say(way, "how?", skills=["sailing"])
+        result = await setup.say(way, "how?", skills=["sailing"])
         await setup.say(way, "and now?")
         with pytest.raises(InvalidArgumentError, match="known: sailing"):
             await setup.say(way, "fly", skills=["flying"])
         assert "Reef" not in str(await setup.transcript())
+    assert [message.text for message in result.messages] == ["how?", "aye"]
     assert "Reef early." in model.shown[0][0].text
     assert "Reef" not in str([message.text for message in model.shown[1]])
     assert len(model.shown) == 2

@@ -75,6 +75,15 @@ def test_tools_are_imported_from_beside_the_configuration(tmp_path: Path) -> Non
     assert load_tools([], tmp_path) == []
 
 
+def test_a_module_beside_the_file_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool of a name that Python or a package has is that one's, also for everybody else in the process."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    (tmp_path / "colorsys.py").write_text("def mine() -> None: ...\n", "utf-8")
+    with pytest.raises(ConfigError, match="'colorsys' has no function 'mine'"):
+        load_tools(["colorsys:mine"], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
