@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.backends.curated_children import fork_in_a_lock
 from tests.backends.curated_runs import add, addition, completed, entries, found, snapshot
+from tests.faults.children import Child
 
 from recollect import (
     RecollectError,
@@ -239,3 +241,9 @@ def test_lock_on_a_file_that_was_removed_does_not_count(
     with locked([tmp_path], 1), pytest.raises(StorageBusyError), locked([tmp_path], 0):
         pass
     assert len(calls) > 2
+
+
+def test_lock_is_free_again_when_a_process_was_forked_within_it(tmp_path: Path) -> None:
+    """The child has the open file too, which alone would keep others out for as long as it lives."""
+    with Child(fork_in_a_lock, str(tmp_path)) as child:
+        assert child.hear() == b"ok"

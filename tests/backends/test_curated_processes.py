@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.backends.curated_children import (
-    fork_in_a_lock,
     kill_writers,
     write_share,
     write_within_a_size_limit,
@@ -71,9 +70,3 @@ def test_folder_that_may_only_be_read_is_read(tmp_path: Path) -> None:
         said = json.loads(child.hear())
     folder.chmod(0o755)
     assert said == ["StorageReadOnlyError", "StorageReadOnlyError", "1", "1"]
-
-
-def test_lock_is_free_again_when_a_process_was_forked_within_it(tmp_path: Path) -> None:
-    """The child has the open file too, which alone would keep others out for as long as it lives."""
-    with Child(fork_in_a_lock, str(tmp_path)) as child:
-        assert child.hear() == b"ok"

@@ -14,7 +14,7 @@ from recollect.backends.rendering import (
     MOST_CHARACTERS,
     MOST_IN_ALL,
     MOST_ITEMS,
-    reference_parts,
+    as_parts,
     shown_items,
 )
 
@@ -35,7 +35,7 @@ ITEMS = st.lists(
 
 def parts_of(*items: RecalledItem) -> list[TextPart]:
     """Return the parts of the message that shows items."""
-    return reference_parts(shown_items(items))
+    return as_parts(shown_items(items))
 
 
 def shown(*items: RecalledItem) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from recollect.agent.partial import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
-from recollect.backends.rendering import reference_parts, shown_items
+from recollect.backends.rendering import as_parts, shown_items
 from recollect.errors import RecollectError, WrongOwnerError
 from recollect.messages import Message, now
 from recollect.processors.base import Processor, RunContext
@@ -104,9 +104,7 @@ def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
         brought.append(Message("system", found.snapshot, id=f"{ctx.run_id}:snapshot", origin="system"))
     shown = shown_items(found.items)
     if shown:
-        brought.append(
-            Message("system", reference_parts(shown), id=f"{ctx.run_id}:recalled", origin="memory")
-        )
+        brought.append(Message("system", as_parts(shown), id=f"{ctx.run_id}:recalled", origin="memory"))
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
     ctx.details(facts | ({"items": [item.facts() for item in shown]} if shown else {}))
     return brought

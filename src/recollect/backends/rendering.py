@@ -60,7 +60,7 @@ def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
     return shown
 
 
-def reference_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
+def as_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
     """Return the parts of the reference message, one for each item between the marks; none for no items."""
     return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
 

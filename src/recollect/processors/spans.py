@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, is_changed, text_parts
+from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, is_changed
 from recollect.processors.expand import id_of
 from recollect.processors.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
 from recollect.processors.texts import map_named_texts
@@ -105,11 +105,11 @@ class SpanGuard(Processor):
         if not isinstance(part, TextDelta):
             return [self._cleaned_tool(part, ctx)]
         text = self._holdback(ctx).feed(part.text)
-        return [part] if text == part.text else text_parts(text)
+        return [part] if text == part.text else _delta(text)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
-        return text_parts(self._holdback(ctx).finish())
+        return _delta(self._holdback(ctx).finish())
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at every message of the turn, but not again at what was cleaned as it streamed."""
@@ -172,3 +172,7 @@ def _are_spans(found: object, text: str) -> bool:
         isinstance(span, Span) and 0 <= span.start <= span.end <= len(text)
         for span in cast("list[object]", found)
     )
+
+
+def _delta(text: str) -> list[StreamPart]:
+    return [TextDelta(text)] if text else []
