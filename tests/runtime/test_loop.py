@@ -63,6 +63,21 @@ async def test_skills_are_shown_for_their_run_and_never_kept(tmp_path: Path, mod
         assert not any("Reef" in line for line in database.iterdump())
 
 
+@both_ways
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 513, 5])
+async def test_a_session_that_no_thread_could_be_is_refused_by_its_name(
+    tmp_path: Path,
+    way: Way,
+    name: Any,  # noqa: ANN401 - wrong on purpose
+) -> None:
+    """The error speaks of the session, which the caller knows, and no model is asked."""
+    model = ScriptedModel("never")
+    async with loaded(tmp_path, "curated", model) as setup:
+        with pytest.raises(InvalidArgumentError) as refused:
+            await setup.say(way, "hello", name)
+    assert (refused.value.argument, model.shown) == ("session_id", [])
+
+
 @both_modes
 @both_ways
 async def test_a_blocked_prompt_touches_nothing(tmp_path: Path, mode: str, way: Way) -> None:
