@@ -14,10 +14,14 @@ from recollect.checks import (
     MAX_INT,
     MAX_JSON_DEPTH,
     MAX_TEXT_BYTES,
+    check_choice,
+    check_choices,
+    check_flag,
     check_id,
     check_int,
     check_json,
     check_json_object,
+    check_share,
     check_tenant,
     check_text,
     check_time,
@@ -180,6 +184,53 @@ def test_int_passes_on_its_bounds() -> None:
     assert check_int(5, "argument", minimum=5, maximum=5) == 5
     assert "must be 6 or more" in _refused(check_int, 5, minimum=6).problem
     assert "must be 4 or less" in _refused(check_int, 5, maximum=4).problem
+
+
+def _choice(value: Any) -> object:  # noqa: ANN401 - wrong ones too
+    return check_choice(value, "option", ("one", "two"))
+
+
+def _choices(value: Any) -> object:  # noqa: ANN401 - the same
+    return check_choices(value, "option", ("one", "two"))
+
+
+def _share(value: object) -> object:
+    return check_share(value, "option")
+
+
+def _flag(value: object) -> object:
+    return check_flag(value, "option")
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (_choice, "three"),
+        (_choices, "one"),
+        (_choices, 5),
+        (_choices, ["one", "three"]),
+        (_share, 1.5),
+        (_share, True),
+        (_share, "0.5"),
+        (_share, float("nan")),
+        (_flag, 1),
+        (_flag, "no"),
+        (_flag, None),
+    ],
+)
+def test_option_is_refused_when_it_is_not_allowed(check: Callable[[object], object], value: object) -> None:
+    """The error names the option and what it may be."""
+    with pytest.raises(InvalidArgumentError, match=r"one, two|from 0 to 1|True or False") as raised:
+        check(value)
+    assert raised.value.argument == "option"
+
+
+def test_option_is_returned_when_it_is_allowed() -> None:
+    """Good values come back as they are."""
+    assert check_choice("one", "option", ("one", "two")) == "one"
+    assert check_choices(["two", "one"], "option", ("one", "two")) == ("two", "one")
+    assert (check_share(0, "option"), check_share(0.5, "option"), check_share(1, "option")) == (0.0, 0.5, 1.0)
+    assert [_flag(value) for value in (True, False)] == [True, False]
 
 
 @pytest.mark.parametrize("value", [datetime(2024, 1, 1), "2024-01-01", None, 0, datetime(2024, 1, 1).date()])  # noqa: DTZ001 - wrong on purpose

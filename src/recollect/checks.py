@@ -7,13 +7,14 @@ Every refusal is an `InvalidArgumentError` that names the argument.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
 from recollect.errors import InvalidArgumentError
 
 T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
 
 MAX_ID_BYTES = 512
 """The longest id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
@@ -71,6 +72,34 @@ def check_int(value: object, argument: str, *, minimum: int = 0, maximum: int = 
     if value > maximum:
         raise InvalidArgumentError(argument, f"must be {maximum} or less, not {value}")
     return value
+
+
+def check_share(value: object, argument: str) -> float:
+    """Return the value if it is a number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidArgumentError(argument, f"must be a number from 0 to 1, not {value!r:.60}")
+    return float(value)
+
+
+def check_flag(value: object, argument: str) -> bool:
+    """Return the value if it is True or False: anything else might be meant as either."""
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(argument, f"must be True or False, not {value!r:.60}")
+    return value
+
+
+def check_choice(value: Word, argument: str, allowed: Collection[Word]) -> Word:
+    """Return the value if it is one of those allowed; the error says which those are."""
+    if value not in allowed:
+        raise InvalidArgumentError(argument, f"must be one of {', '.join(allowed)}, not {value!r:.60}")
+    return value
+
+
+def check_choices(values: Collection[Word], argument: str, allowed: Collection[Word]) -> tuple[Word, ...]:
+    """Return several values if all are among those allowed; one text is not a list of them."""
+    if isinstance(values, str) or not isinstance(cast("object", values), Collection):
+        raise InvalidArgumentError(argument, f"must be a list of {', '.join(allowed)}, not {values!r:.60}")
+    return tuple(check_choice(value, argument, allowed) for value in values)
 
 
 def checked_list(items: Iterable[T], argument: str) -> list[T]:

@@ -21,9 +21,10 @@ from recollect.processors.message_history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
+    stored_messages,
 )
 from recollect.processors.other_threads import OtherThreadsProcessor
-from recollect.processors.semantic_recall import SemanticRecallProcessor
+from recollect.processors.semantic_recall import SemanticRecallProcessor, new_recaller
 from recollect.processors.working_memory import WorkingMemoryProcessor, working_memory_options
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
@@ -43,11 +44,9 @@ if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
 
-_IDS_AT_ONCE = 500
-
 
 class Memory:
-    """What an agent remembers: message history and working memory now, recall to come."""
+    """What an agent remembers: message history, what bears on the prompt, and what is known of the user."""
 
     def __init__(  # noqa: PLR0913 - document A's options, all by keyword
         self,
@@ -158,11 +157,7 @@ class Memory:
         store, scope = await self._scope(**ids)
         await store.append_turn(given, scope=scope)
         self._saved(scope, store)
-        names = [message.id for message in given]
-        found: list[Message] = []
-        for start in range(0, len(names), _IDS_AT_ONCE):
-            found += await store.messages_by_id(names[start : start + _IDS_AT_ONCE], scope=scope)
-        return found
+        return await stored_messages([message.id for message in given], store, scope)
 
     async def add_message(self, role: Role, content: str, **ids: Unpack[Ids]) -> Message:
         """Append one message to a thread and return it."""
@@ -309,10 +304,7 @@ class Memory:
 
     def _own_recaller(self) -> "Recaller":
         if self._recaller is None:
-            from recollect.recall.embedder import chosen_embedder
-            from recollect.recall.recaller import Recaller
-
-            self._recaller = Recaller(self._handle, chosen_embedder(self._embedder))
+            self._recaller = new_recaller(self._handle, self._embedder)
         return self._recaller
 
     def _recall_processor(self, settings: RecallSettings) -> Processor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_id, check_json, check_json_object, check_text, check_time
+from recollect.checks import check_flag, check_id, check_json, check_json_object, check_text, check_time
 from recollect.errors import InvalidArgumentError, InvalidRoleError
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
@@ -287,7 +287,7 @@ def _checked_part(part: object) -> Part:
             check_id(call_id, "tool call id")
             check_id(name, "tool name")
             check_json(content, "tool result")
-            _check_flag(part.is_error, "is_error")
+            check_flag(part.is_error, "is_error")
         case ReasoningPart(text, signature):
             check_text(text, "reasoning")
             _check_optional_text(signature, "signature")
@@ -309,8 +309,3 @@ def _check_file(part: FilePart) -> None:
 def _check_optional_text(value: object, argument: str) -> None:
     if value is not None:
         check_text(value, argument)
-
-
-def _check_flag(value: object, argument: str) -> None:
-    if not isinstance(value, bool):
-        raise InvalidArgumentError(argument, f"must be True or False, not {type(value).__name__}")

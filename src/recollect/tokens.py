@@ -12,14 +12,14 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from recollect.errors import RecollectError
 
 Encoding: TypeAlias = Literal["o200k", "cl100k"]
 """How text becomes tokens."""
 
-ENCODINGS: tuple[Encoding, ...] = ("o200k", "cl100k")
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 """All encodings."""
 
 LONGEST_PIECE = 64

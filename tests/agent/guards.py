@@ -1,4 +1,4 @@
-"""Small guards for tests of the pipeline, until the real ones land."""
+"""Small guards for tests of the pipeline: each does one thing, without the rules of the real ones."""
 
 import re
 from typing import ClassVar

@@ -1,9 +1,13 @@
-"""Models that stop in the middle, so that a test can act while they speak."""
+"""Models that must not be asked, or that stop in the middle, so that a test can act while they speak."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from recollect import Message, ToolCall
+from recollect.testing.scripted import ScriptedModel
+
+never = ScriptedModel([RuntimeError("the model was asked")])
+"""For runs in which no model may be asked."""
 
 
 class Halting:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import pytest
 
-from recollect import Agent, Event, Message, Result, ToolCall
+from recollect import Agent, Event, Memory, Message, Result, ToolCall
 from recollect.storage.open import sqlite_path
 from recollect.testing.scripted import Reply, ScriptedModel
 
@@ -60,6 +60,11 @@ def texts(messages: Iterable[Message]) -> list[tuple[str, str]]:
 def spoken(messages: Iterable[Message]) -> Message:
     """Return the last message of the assistant."""
     return [message for message in messages if message.role == "assistant"][-1]
+
+
+def is_unopened(memory: Memory) -> bool:
+    """Whether nobody has asked a memory for its store yet."""
+    return not memory._handle._opened  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the only sign that it was not touched
 
 
 def dump(url: str) -> Mapping[str, Sequence[object]]:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.agent.models import never
 from tests.agent.support import (
     ADA,
     CALL,
@@ -22,8 +23,6 @@ from recollect import Agent, Memory, Message, ToolCall
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
-
-never = ScriptedModel([RuntimeError("the model was asked")])
 
 
 @both_modes

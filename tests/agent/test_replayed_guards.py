@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from tests.agent.guards import KeywordBlocker, Moderation, Summarizer, WordLimit
-from tests.agent.models import Halting
+from tests.agent.models import Halting, never
 from tests.agent.support import (
     ADA,
     CALL,
@@ -21,11 +21,8 @@ from tests.agent.support import (
 )
 
 from recollect import Agent, ConflictError, Memory, Message, Processor, RunContext, ToolCall
-from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
-
-never = ScriptedModel([RuntimeError("the model was asked")])
 
 
 @both_modes

@@ -16,6 +16,7 @@ from typing import NoReturn
 from tests.backends.curated_runs import addition
 
 from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.folder_lock import locked
 from recollect.backends.curated.journal import Source
 from recollect.backends.curated.plan import Change, Operation
 from recollect.backends.curated.text import Target
@@ -146,3 +147,22 @@ def _outcome(work: Callable[[], None]) -> str:
     except RecollectError as error:
         return type(error).__name__
     return "ok"
+
+
+def fork_in_a_lock(line: Connection, path: str) -> None:
+    """Fork while a folder is locked, leave the lock, and say whether it can be taken beside the child."""
+    waiting, end = os.pipe()
+    with locked([Path(path)], 1):
+        child = os.fork()
+        if not child:
+            os.close(end)
+            os.read(waiting, 1)  # until the parent has gone on
+            os._exit(0)
+    line.send_bytes(_outcome(partial(_lock, Path(path))).encode())
+    os.close(end)
+    os.waitpid(child, 0)
+
+
+def _lock(path: Path) -> None:
+    with locked([path], 1):
+        pass

@@ -1,6 +1,7 @@
 """Curated files on the disk: what is damaged is left as it is, what a person wrote is respected."""
 
 import asyncio
+import fcntl
 import os
 import stat
 from collections.abc import Sequence
@@ -8,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.backends.curated_children import fork_in_a_lock
 from tests.backends.curated_runs import add, addition, completed, entries, found, snapshot
+from tests.faults.children import Child
 
 from recollect import (
     RecollectError,
@@ -199,3 +202,48 @@ async def test_leftovers_of_killed_writers_are_swept(tmp_path: Path) -> None:
     other.write_text("x")
     await CuratedMemoryBackend(tmp_path).persist_after_run(completed(add("new")))
     assert (left.exists(), other.exists()) == (False, True)
+
+
+def test_each_step_of_a_commit_is_on_the_disk_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log, then the new bytes, then the name that points to them: a power cut leaves old or new."""
+    folder = CuratedFolder(tmp_path)
+    folder.commit([addition("first")], Source("tool", "r1", "s1"))
+    steps: list[tuple[str, int]] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        facts = os.fstat(descriptor)
+        is_log = os.path.samestat(facts, (tmp_path / "changes.jsonl").stat())
+        name = "folder" if stat.S_ISDIR(facts.st_mode) else "log" if is_log else "bytes"
+        steps.append((name, len(folder.read("memory").entries)))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder.commit([addition("second")], Source("tool", "r2", "s1"))
+    assert steps == [("log", 1), ("bytes", 1), ("folder", 2)]
+
+
+def test_lock_on_a_file_that_was_removed_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who tidies up between opening and locking it must not let two writers in."""
+    lock, calls = fcntl.flock, list[int]()
+
+    def too_late(descriptor: int, operation: int) -> None:
+        if not calls:
+            (tmp_path / LOCK_NAME).unlink()
+        calls.append(operation)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", too_late)
+    with locked([tmp_path], 1), pytest.raises(StorageBusyError), locked([tmp_path], 0):
+        pass
+    assert len(calls) > 2
+
+
+def test_lock_is_free_again_when_a_process_was_forked_within_it(tmp_path: Path) -> None:
+    """The child has the open file too, which alone would keep others out for as long as it lives."""
+    with Child(fork_in_a_lock, str(tmp_path)) as child:
+        assert child.hear() == b"ok"

@@ -20,10 +20,23 @@ from recollect.backends.curated.journal import History, Source
 from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo
 
 RUN = Source("tool", "r1", "s1")
-HALF_A_CHARACTER = (
+WAITING = (
     rb'[{"id": "a", "at": "", "run_id": "", "session_id": "", "limit": 9, "target": "user", "action": "add", '
-    rb'"content": "\ud800"}]'
+    rb'"content": "x"}]'
 )
+DAMAGED = {
+    "half a character": WAITING.replace(b'"x"', rb'"\ud800"'),
+    "a limit that is no number": WAITING.replace(b"9", b'"9"'),
+    "an id that is no text": WAITING.replace(b'"a"', b"5", 1),
+    "an action that nobody knows": WAITING.replace(b'"add"', b'"grow"'),
+    "a change without its run": WAITING.replace(b"run_id", b"run"),
+    "a list of something else": b"[5]",
+    "no list": b"{}",
+    "no JSON": b"{",
+    "nothing": b"",
+    "no text": b"\xff",
+    "far too deep": b"[" * 100_000,
+}
 
 
 @pytest.fixture
@@ -180,13 +193,13 @@ def test_queue_that_was_not_cleared_does_not_make_a_change_twice(folder: Curated
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    "data", [b"", b"{", b"{}", b"[5]", b'[{"id": "x"}]', b"\xff", b"[" * 100_000, HALF_A_CHARACTER]
-)
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 async def test_nothing_passes_when_the_queue_is_damaged(tmp_path: Path, data: bytes) -> None:
     """Neither is the change made, nor is the queue overwritten: it fails closed."""
     backend = CuratedMemoryBackend(tmp_path, approval=True)
     queue = tmp_path / "pending.json"
+    queue.write_bytes(WAITING)
+    assert len(backend.folder.pending()) == 1
     queue.write_bytes(data)
     with pytest.raises(StorageCorruptError, match="no change is accepted"):
         await backend.persist_after_run(completed(add("one")))

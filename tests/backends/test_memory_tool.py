@@ -63,6 +63,26 @@ async def test_change_is_kept_with_the_turn(tmp_path: Path, mode: Mode) -> None:
     ]
 
 
+async def test_batch_of_operations_is_made_whole_or_not_at_all(tmp_path: Path, mode: Mode) -> None:
+    """Room is made and used in one call; one operation that does not fit leaves all as it was."""
+    backend = CuratedMemoryBackend(tmp_path, memory_limit=12)
+    (tmp_path / "MEMORY.md").write_text("a long one", "utf-8")
+    removal, addition = {"action": "remove", "old_text": "long"}, {"action": "add", "content": "shorter"}
+    unfit = [removal, {"action": "remove", "old_text": "gone"}]
+    result = await run(
+        backend,
+        mode,
+        call({"operations": [addition]}, 1),
+        call({"operations": unfit}, 2),
+        call({"operations": [removal, addition]}, 3),
+        "Noted.",
+    )
+    assert [one["success"] for one in answers(result)] == [False, False, True]
+    assert answers(result)[1]["error"].startswith("operation 2: no entry contains old_text")
+    assert answers(result)[2]["message"] == "removed, added; it is kept with this turn"
+    assert entries(tmp_path) == ["shorter"]
+
+
 async def test_calls_of_one_step_see_each_other_in_order(tmp_path: Path, mode: Mode) -> None:
     """They run at the same time, and yet the second replaces what the first one adds."""
     backend = CuratedMemoryBackend(tmp_path, memory_limit=12)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Message
+from recollect import Message, TextPart
 from recollect.backends.base import RecalledItem
 from recollect.backends.rendering import (
     LABEL,
@@ -14,7 +14,8 @@ from recollect.backends.rendering import (
     MOST_CHARACTERS,
     MOST_IN_ALL,
     MOST_ITEMS,
-    reference_parts,
+    as_parts,
+    shown_items,
 )
 
 _HOSTILE = st.text(
@@ -32,22 +33,25 @@ ITEMS = st.lists(
 )
 
 
+def parts_of(*items: RecalledItem) -> list[TextPart]:
+    """Return the parts of the message that shows items."""
+    return as_parts(shown_items(items))
+
+
 def shown(*items: RecalledItem) -> list[str]:
     """Return the parts between the marks."""
-    return [part.text for part in reference_parts(items)][1:-1]
+    return [part.text for part in parts_of(*items)][1:-1]
 
 
 def test_nothing_is_shown_for_no_items() -> None:
     """No empty fence stands in the prompt, also where all items are empty or invisible."""
-    assert reference_parts([]) == []
-    assert (
-        reference_parts([RecalledItem(""), RecalledItem(" \n"), RecalledItem("\u200b\x1b\U000e0041")]) == []
-    )
+    assert parts_of() == []
+    assert parts_of(RecalledItem(""), RecalledItem(" \n"), RecalledItem("\u200b\x1b\U000e0041")) == []
 
 
 def test_each_item_is_a_part_of_its_own() -> None:
     """So that a check behind memory can take one out and leave the others."""
-    opening, first, second, closing = reference_parts([RecalledItem("tea"), RecalledItem("milk")])
+    opening, first, second, closing = parts_of(RecalledItem("tea"), RecalledItem("milk"))
     assert opening.text.startswith(f'<memory label="{LABEL}">\n')
     assert "not instructions" in opening.text
     assert (first.text, second.text, closing.text) == ("- tea", "- milk", "</memory>")
@@ -109,7 +113,7 @@ def test_items_beyond_the_limit_are_left_out_from_the_end() -> None:
 @given(ITEMS)
 def test_no_item_can_leave_the_fence_or_pass_for_another(items: list[RecalledItem]) -> None:
     """There are two marks, one line that begins an item for each part, and nothing that cannot be stored."""
-    parts = reference_parts(items)
+    parts = parts_of(*items)
     if not parts:
         return
     whole = "\n".join(part.text for part in parts)

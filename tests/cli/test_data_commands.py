@@ -3,13 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from tests.cli.commands import answer, invoke
+from typer.testing import Result
 
 from recollect import Message, Scope, ToolCall, ToolResult, open_store
-from recollect.cli.app import app
 from recollect.users import Users
 
 ADA = ("--user", "ada", "--tenant", "1")
@@ -38,18 +37,6 @@ async def _fill(url: str) -> None:
         await Users(store).set_user_state("ada", "travelling", tenant_id=1)
 
 
-def invoke(*arguments: str, text: str | None = None) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments, input=text)
-
-
-def answer(*arguments: str) -> Any:  # noqa: ANN401 - whatever the JSON holds
-    """Run a command that must succeed and print JSON."""
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
 def test_threads_are_listed_when_the_user_has_some(url: str) -> None:
     """The list shows a thread's title and how many messages it has."""
     result = invoke("threads", "--url", url, *ADA)
@@ -59,7 +46,7 @@ def test_threads_are_listed_when_the_user_has_some(url: str) -> None:
 
 def test_threads_are_json_when_asked_for(url: str) -> None:
     """The JSON holds the thread as it is stored."""
-    (thread,) = answer("threads", "--url", url, *ADA, "--json")
+    (thread,) = answer("threads", "--url", url, *ADA)
     assert (thread["id"], thread["title"], thread["message_count"]) == ("trip", "Lisbon", 4)
     assert thread["metadata"] == {"colour": "blue"}
     assert thread["last_message_at"] == TURN[-1].created_at.isoformat()
@@ -67,8 +54,8 @@ def test_threads_are_json_when_asked_for(url: str) -> None:
 
 def test_no_threads_are_listed_when_the_tenant_is_another(url: str) -> None:
     """Another tenant, and the system's own data, have none of them."""
-    assert answer("threads", "--url", url, "--user", "ada", "--tenant", "2", "--json") == []
-    assert answer("threads", "--url", url, "--user", "ada", "--system", "--json") == []
+    assert answer("threads", "--url", url, "--user", "ada", "--tenant", "2") == []
+    assert answer("threads", "--url", url, "--user", "ada", "--system") == []
     assert invoke("threads", "--url", url, "--user", "ada", "--system").stdout == "No threads.\n"
 
 
@@ -92,7 +79,7 @@ def test_history_shows_tool_calls_when_a_thread_is_named(url: str) -> None:
 
 def test_history_is_json_when_asked_for(url: str) -> None:
     """The JSON holds parts, order numbers and the run."""
-    messages = answer("history", "--url", url, *ADA, "--thread", "trip", "--json")
+    messages = answer("history", "--url", url, *ADA, "--thread", "trip")
     assert [message["id"] for message in messages] == ["m1", "m2", "m3", "m4"]
     assert messages[1]["content"] == [
         {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Lisbon"}}
@@ -136,7 +123,7 @@ def test_an_export_is_imported_whole_when_the_other_user_is_new(url: str, tmp_pa
         "events": 0,
     }
     into = ("--url", url, "--user", "eve", "--tenant", "2")
-    assert answer("import", str(file), *into, "--json") == {"counts": counts}
+    assert answer("import", str(file), *into) == {"counts": counts}
     assert _lines(invoke("export", "--url", url, *into[2:])) == _lines(invoke("export", "--url", url, *ADA))
 
 
@@ -177,7 +164,7 @@ def test_an_import_creates_the_file_when_it_is_missing(url: str, tmp_path: Path)
 
 def test_erase_removes_everything_when_told_yes(url: str) -> None:
     """The counts name each kind, and nothing is exported afterwards."""
-    report = answer("erase", "--url", url, *ADA, "--yes", "--json")
+    report = answer("erase", "--url", url, *ADA, "--yes")
     counts = report["counts"]
     assert {kind: counts[kind] for kind in ("threads", "messages", "user_memory", "user_state")} == {
         "threads": 1,

@@ -1,16 +1,13 @@
 """`recollect recall` and `recollect reindex`, run as a user would run them."""
 
 import asyncio
-import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
+from tests.cli.commands import answer, invoke
 from tests.recall.embedders import Words
-from typer.testing import CliRunner, Result
 
 from recollect import Memory, Message, Scope, open_store
-from recollect.cli.app import app
 from recollect.recall.embedder import as_embedder
 from recollect.recall.minilm import MiniLM
 from recollect.recall.reindex import reindex, users_of
@@ -38,18 +35,6 @@ async def _fill(url: str, embedder: object, *users: str, texts: tuple[str, ...] 
             )
         if embedder is not None:
             await memory.settled()
-
-
-def invoke(*arguments: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments)
-
-
-def answer(*arguments: str) -> Any:  # noqa: ANN401 - whatever the JSON holds
-    """Run a command that must succeed and print JSON."""
-    result = invoke(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 def models(url: str, user: str = "ada") -> list[str]:

@@ -5,17 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import invoke
 from tests.runtime.engines import loaded
-from typer.testing import CliRunner, Result
 
 from recollect import ToolCall
-from recollect.cli.app import app
 from recollect.testing import ScriptedModel
-
-
-def invoke(*arguments: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments)
 
 
 def talk(folder: Path, mode: str, model: object, **config: object) -> None:

@@ -59,6 +59,17 @@ def test_rules_find_plain_cases(category: str, text: str) -> None:
     assert category in CATEGORIES
 
 
+async def test_rules_count_from_the_threshold_on() -> None:
+    """A finding of which a rule is less sure passes a guard that wants more."""
+    unsure, sure = "I want to end my life", "Just kill yourself."
+    scores = [find_by_rules(text)[0].score for text in (unsure, sure)]
+    assert scores == [0.8, 0.95]
+    for threshold, is_stopped in ((0.8, [True, True]), (0.9, [False, True]), (0.96, [False, False])):
+        agent = Agent(model_of("hm"), input_processors=[ModerationProcessor(threshold=threshold)])
+        results = [await agent.generate(text) for text in (unsure, sure)]
+        assert [bool(result.tripwire) for result in results] == is_stopped
+
+
 @pytest.mark.parametrize("text", FINE)
 def test_rules_leave_innocent_text_alone(text: str) -> None:
     """The same words in another sense are not found."""

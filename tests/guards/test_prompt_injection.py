@@ -241,6 +241,7 @@ def test_it_may_run_beside_others_where_it_does_not_edit() -> None:
         ({"check": []}, "check: must name a place: input, memory, tool_results"),
         ({"check": ["input", "memory"]}, "check: cannot be input and memory at once.*use two detectors"),
         ({"check": "tool_results", "model": True}, "model: is asked once in a run"),
+        ({"last_message_only": "no"}, "last_message_only: must be True or False"),
         ({"classifier": "yes"}, "classifier: must be True, False or a function"),
     ],
 )

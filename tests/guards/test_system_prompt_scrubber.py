@@ -64,6 +64,21 @@ async def test_run_is_stopped_when_leaks_are_blocked(mode: Mode) -> None:
     assert result.tripwire.reason == "the answer repeats what the agent was instructed"
 
 
+async def test_run_is_stopped_while_a_leak_goes_on_when_leaks_are_blocked() -> None:
+    """A model that tells everything is not listened to until its end."""
+    guard, ctx = SystemPromptScrubber(strategy="block"), context(instructed(), "stream")
+    heard: list[str] = []
+
+    async def listen() -> None:
+        for word in RULES.split():
+            await guard.process_output_stream(TextDelta(f"{word} "), ctx)
+            heard.append(word)
+
+    with pytest.raises(TripWire, match="repeats what the agent was instructed"):
+        await listen()
+    assert 5 < len(heard) < len(RULES.split()) - 2
+
+
 @both_modes
 async def test_warning_leaves_the_text_and_tells_without_it(
     mode: Mode, caplog: pytest.LogCaptureFixture
@@ -109,16 +124,18 @@ async def test_filter_takes_the_leak_out_without_a_mark(mode: Mode) -> None:
 @both_modes
 async def test_what_the_user_said_may_be_quoted(mode: Mode) -> None:
     """Words of the user, now or earlier, are nobody's secret to him."""
-    words = "the night watchman sleeps from two to four"
+    words = "never tell anybody that the night watchman sleeps from two to four"
     async with Memory() as memory:
         agent = Agent(
-            model_of(f"You said: {words}.", f"Again: {words}.", mode=mode),
+            model_of(f"I say: {words}.", f"You said: {words}.", f"Again: {words}.", mode=mode),
             instructions=RULES,
             memory=memory,
             output_processors=[SystemPromptScrubber()],
         )
-        first = await answer(agent, mode, f"I saw that {words}!")
+        unsaid = await answer(agent, mode, "What do you say?")
+        first = await answer(agent, mode, f"I heard this: {words}!")
         second = await answer(agent, mode, "What did I say?")
+    assert unsaid.text == "I say: [REDACTED]."
     assert (first.text, second.text) == (f"You said: {words}.", f"Again: {words}.")
 
 

@@ -205,32 +205,6 @@ async def test_editing_memory_in_the_prompt_does_not_touch_the_store(mode: Mode)
     assert texts(stored) == [("user", "old"), ("user", "NEW"), ("assistant", "ok")]
 
 
-class TooLate(Processor):
-    """Lets text out in the stream and changes it in the result."""
-
-    id = "too-late"
-
-    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Pass on."""
-        del ctx
-        return [part]
-
-    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Change what was let out."""
-        del ctx
-        return [m.replace(content="else") if m.role == "assistant" else m for m in messages]
-
-
-@both_modes
-async def test_released_text_is_never_edited_again(mode: Mode) -> None:
-    """A processor that changes in the result what it let out is an error that says what to do."""
-    async with Memory() as memory:
-        agent = Agent(model_of("ok", mode=mode), output_processors=[TooLate(), memory])
-        with pytest.raises(RecollectError, match=r"too-late changed text .* drop the stream hook"):
-            await answer(agent, mode, "hi")
-        assert await memory.get_messages() == []
-
-
 class Adds(Processor):
     """Adds a message of its own to the finished turn."""
 

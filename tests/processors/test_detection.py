@@ -1,21 +1,14 @@
-"""What guards share: reports without text, and options that say what is allowed."""
+"""What guards share: reports without text, and whom they tell."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 from tests.processors.contexts import new_run
 
 from recollect import InvalidArgumentError, RunContext
-from recollect.processors.detection import (
-    Detection,
-    check_callback,
-    check_choice,
-    check_choices,
-    check_share,
-    report,
-)
+from recollect.processors.detection import Detection, check_callback, report
 
 
 def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,45 +29,6 @@ def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.
         "guard redacted: 3 found (card, email)",
         "guard warned: 1 found (email)",
     ]
-
-
-def _choice(value: Any) -> object:  # noqa: ANN401 - wrong ones too
-    return check_choice(value, "option", ("one", "two"))
-
-
-def _choices(value: Any) -> object:  # noqa: ANN401 - the same
-    return check_choices(value, "option", ("one", "two"))
-
-
-def _share(value: Any) -> object:  # noqa: ANN401 - the same
-    return check_share(value, "option")
-
-
-@pytest.mark.parametrize(
-    ("check", "value"),
-    [
-        (_choice, "three"),
-        (_choices, "one"),
-        (_choices, 5),
-        (_choices, ["one", "three"]),
-        (_share, 1.5),
-        (_share, True),
-        (_share, "0.5"),
-        (_share, float("nan")),
-    ],
-)
-def test_option_is_refused_when_it_is_not_allowed(check: Callable[[object], object], value: object) -> None:
-    """The error names the option and what it may be."""
-    with pytest.raises(InvalidArgumentError, match=r"one, two|from 0 to 1") as raised:
-        check(value)
-    assert raised.value.argument == "option"
-
-
-def test_option_is_returned_when_it_is_allowed() -> None:
-    """Good values come back as they are."""
-    assert check_choice("one", "option", ("one", "two")) == "one"
-    assert check_choices(["two", "one"], "option", ("one", "two")) == ("two", "one")
-    assert (check_share(0, "option"), check_share(0.5, "option"), check_share(1, "option")) == (0.0, 0.5, 1.0)
 
 
 def test_callback_is_a_plain_function() -> None:

@@ -129,6 +129,22 @@ async def test_rest_of_a_message_stays_when_a_result_goes_with_its_call() -> Non
     assert [m for m in result.messages if m.tool_results] == []
 
 
+class TooLate(Processor):
+    """Lets text out in the stream and changes it in the result."""
+
+    id = "too-late"
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Pass on."""
+        del ctx
+        return [part]
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Change what was let out."""
+        del ctx
+        return [m.replace(content="else") if m.role == "assistant" else m for m in messages]
+
+
 class EditsTools(Processor):
     """Lets tool parts out in the stream and changes them in the result."""
 
@@ -162,6 +178,7 @@ class Observes(Processor):
 @pytest.mark.parametrize(
     ("processor", "problem"),
     [
+        (TooLate(), r"too-late changed text .* drop the stream hook"),
         (
             EditsTools(),
             "edits-tools changed tool calls or results .*change it there, or drop the stream hook",

@@ -7,9 +7,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from recollect.recall.analyser import analyse
+from recollect.recall.image import Image
 from recollect.storage.records import SearchChanges, SearchRow, VectorRow
 
 DIMENSIONS = 4
+VECTOR = np.array([0.5, -0.5, 0.5, 0.5], dtype=np.float32)
 WORDS = ("cello", "dog", "thunder", "train", "porto", "kitchen", "yellow", "rocket", "wind", "yesterday")
 NAMES = (None, "Ann", "Bob")
 
@@ -42,6 +44,13 @@ def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7
         if message.pieces:
             vectors.append(vector_row(stamp + place, number, message.pieces))
     return SearchChanges(epoch, rows, vectors)
+
+
+def image_of(said: Sequence[Said]) -> Image:
+    """Return the image of some messages, read at once."""
+    image = Image(7)
+    assert image.apply(changes(said))
+    return image
 
 
 def vector_row(stamp: int, number: int, pieces: Sequence[Sequence[float]], model: str = "m") -> VectorRow:

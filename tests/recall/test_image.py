@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
-from tests.recall.rows import DIMENSIONS, WORDS, Said, changes, talks, vector_row
+from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, image_of, talks, vector_row
 
 from recollect import EmbedderChangedError
 from recollect.recall.analyser import term_hash, terms_of
@@ -16,15 +16,6 @@ from recollect.recall.columns import Column
 from recollect.recall.image import Image, Place
 from recollect.recall.postings import Postings
 from recollect.storage.records import SearchChanges, VectorModel
-
-VECTOR = np.array([0.5, -0.5, 0.5, 0.5], dtype=np.float32)
-
-
-def image_of(said: list[Said]) -> Image:
-    """Return the image of some messages, read at once."""
-    image = Image(7)
-    assert image.apply(changes(said))
-    return image
 
 
 @st.composite

@@ -9,22 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
-from tests.recall.rows import Said, changes, questions, talks
+from tests.recall.rows import VECTOR, Said, image_of, questions, talks
 
-from recollect.recall.image import Image, Place
+from recollect.recall.image import Place
 from recollect.recall.question import Question, understand
 from recollect.recall.ranking import CANDIDATES, Ranking, rank
 
-VECTOR = np.array([0.5, -0.5, 0.5, 0.5], dtype=np.float32)
 NOW = datetime(2024, 3, 8, tzinfo=UTC)
 THREAD = ("a", "p", "t")
-
-
-def image_of(said: list[Said]) -> Image:
-    """Return the image of some messages."""
-    image = Image(7)
-    assert image.apply(changes(said))
-    return image
 
 
 def asked(text: str) -> Question:

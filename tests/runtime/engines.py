@@ -62,6 +62,13 @@ class Setup:
         return file.read_text("utf-8") if file.exists() else ""
 
 
+def write_skill(folder: Path, name: str, text: str) -> None:
+    """Put a skill into the folder of a configuration."""
+    skill = folder / ".recollect" / "skills" / name
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text(text, "utf-8")
+
+
 @asynccontextmanager
 async def loaded(folder: Path, mode: str, model: object, **config: Any) -> AsyncGenerator[Setup]:  # noqa: ANN401 - any JSON
     """Load an engine in a mode, with a gateway on loopback beside it."""

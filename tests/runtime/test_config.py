@@ -142,6 +142,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"lastMessages": -1}, "lastMessages", "from 0 to 10,000"),
     ({"maxToolRounds": 0}, "maxToolRounds", "from 1 to 1,000"),
     ({"agentId": ""}, "agentId", "must not be empty"),
+    ({"agentId": "x" * 600}, "agentId", "at most 512"),
+    ({"model": {"name": "test"}}, "model", "must be text, not an object"),
 ]
 
 

@@ -48,6 +48,15 @@ async def test_the_snapshot_is_in_the_system_prompt_and_frozen_for_the_run(tmp_p
     assert "It has two masts." in third
 
 
+@both_ways
+async def test_files_are_written_before_the_run_ends_when_persist_is_after(tmp_path: Path, way: Way) -> None:
+    """Only a gateway is told later: what the model has noted is there for whoever reads the files next."""
+    model = ScriptedModel([[add("The boat is red.")], "noted"])
+    async with loaded(tmp_path, "curated", model, persist="after") as setup:
+        await setup.say(way, "my boat is red")
+        assert setup.curated("MEMORY.md") == "The boat is red."
+
+
 async def test_the_snapshot_is_sent_as_part_of_the_system_prompt(tmp_path: Path) -> None:
     """Not as anybody's words; the rule of the memory stands before it."""
     write(tmp_path, "USER.md", "Her name is Ada.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.backends.failure_modes import MODES, Mode
 from tests.backends.gateway_server import KEY, Received, answers
-from tests.runtime.engines import Way, WireModel, both_ways, loaded
+from tests.runtime.engines import Way, WireModel, both_ways, loaded, write_skill
 
 from recollect import ToolCall
 from recollect.errors import ModelError
@@ -60,8 +60,7 @@ async def test_recalled_content_appears_before_the_current_user_prompt_and_outsi
     tmp_path: Path, way: Way
 ) -> None:
     """It is one message behind the skills and before the history, fenced, and without the raw fields."""
-    (tmp_path / ".recollect" / "skills" / "sailing").mkdir(parents=True)
-    (tmp_path / ".recollect" / "skills" / "sailing" / "SKILL.md").write_text("Reef early.", "utf-8")
+    write_skill(tmp_path, "sailing", "Reef early.")
     wire = WireModel(["first", "second"])
     async with loaded(tmp_path, "memory_gateway", wire.model()) as setup:
         await setup.say(way, "an earlier question")
@@ -126,8 +125,7 @@ async def test_tool_system_reasoning_and_skill_content_is_absent_from_the_add_pa
     tmp_path: Path, way: Way
 ) -> None:
     """Only what was asked and the final answer go out; nothing that memory or skills added."""
-    (tmp_path / ".recollect" / "skills" / "sailing").mkdir(parents=True)
-    (tmp_path / ".recollect" / "skills" / "sailing" / "SKILL.md").write_text("Reef early.", "utf-8")
+    write_skill(tmp_path, "sailing", "Reef early.")
     call = ToolCall("c1", "session_search", {"query": "ladder"})
     model = ScriptedModel([["Let me look.", call], "It is red."])
     async with loaded(tmp_path, "memory_gateway", model) as setup:
@@ -269,7 +267,7 @@ async def test_with_persist_after_the_answer_does_not_wait_for_add_and_flush(tmp
         assert result.text == "fine"
         assert "flush" not in setup.gateway.operations
         held.set()
-        await setup.engine.settled()
+        await setup.engine.close()
         assert setup.gateway.operations == ["search", "add", "flush"]
         assert [event.name for event in await setup.events()][1:] == [
             "memory_gateway_add_succeeded",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.engines import Way, both_modes, both_ways, loaded
+from tests.runtime.engines import Way, both_modes, both_ways, loaded, write_skill
 
 from recollect import InvalidArgumentError, ToolCall
 from recollect.errors import ConfigError, ModelError
@@ -47,21 +47,35 @@ async def test_a_session_goes_on_and_another_knows_nothing_of_it(tmp_path: Path,
 @both_ways
 async def test_skills_are_shown_for_their_run_and_never_kept(tmp_path: Path, mode: str, way: Way) -> None:
     """Their text is in no transcript, and the next run does not see it."""
-    folder = tmp_path / ".recollect" / "skills" / "sailing"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("Reef early.", "utf-8")
+    write_skill(tmp_path, "sailing", "Reef early.")
     model = ScriptedModel("aye")
     async with loaded(tmp_path, mode, model) as setup:
-        await setup.say(way, "how?", skills=["sailing"])
+        result = await setup.say(way, "how?", skills=["sailing"])
         await setup.say(way, "and now?")
         with pytest.raises(InvalidArgumentError, match="known: sailing"):
             await setup.say(way, "fly", skills=["flying"])
         assert "Reef" not in str(await setup.transcript())
+    assert [message.text for message in result.messages] == ["how?", "aye"]
     assert "Reef early." in model.shown[0][0].text
     assert "Reef" not in str([message.text for message in model.shown[1]])
     assert len(model.shown) == 2
     with sqlite3.connect(tmp_path / ".recollect" / "recollect.db") as database:
         assert not any("Reef" in line for line in database.iterdump())
+
+
+@both_ways
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 513, 5])
+async def test_a_session_that_no_thread_could_be_is_refused_by_its_name(
+    tmp_path: Path,
+    way: Way,
+    name: Any,  # noqa: ANN401 - wrong on purpose
+) -> None:
+    """The error speaks of the session, which the caller knows, and no model is asked."""
+    model = ScriptedModel("never")
+    async with loaded(tmp_path, "curated", model) as setup:
+        with pytest.raises(InvalidArgumentError) as refused:
+            await setup.say(way, "hello", name)
+    assert (refused.value.argument, model.shown) == ("session_id", [])
 
 
 @both_modes

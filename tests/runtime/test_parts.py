@@ -50,6 +50,7 @@ def test_options_are_camel_case_and_a_side_can_be_chosen() -> None:
         (guard("TokenLimiterProcessor", limit=5, messageOverhead=-1), "guards[0].messageOverhead", ""),
         (guard("PIIDetector", strateggy="block"), "guards[0]", "unexpected keyword argument 'strateggy'"),
         (guard("TokenLimiterProcessor"), "guards[0]", "missing 1 required positional argument: 'limit'"),
+        (guard("PIIDetector", key="\ud800"), "guards[0]", "has an option that is not valid text"),
         (guard("PIIDetector", side="left"), "guards[0].side", 'must be "input" or "output" or "both"'),
     ],
 )
@@ -73,6 +74,15 @@ def test_tools_are_imported_from_beside_the_configuration(tmp_path: Path) -> Non
     assert add(2, 3) == 5
     assert dumps([1]) == "[1]"
     assert load_tools([], tmp_path) == []
+
+
+def test_a_module_beside_the_file_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool of a name that Python or a package has is that one's, also for everybody else in the process."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    (tmp_path / "colorsys.py").write_text("def mine() -> None: ...\n", "utf-8")
+    with pytest.raises(ConfigError, match="'colorsys' has no function 'mine'"):
+        load_tools(["colorsys:mine"], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -27,19 +27,6 @@ LONGEST_SOURCE = 200
 """How much the model is shown of where an item comes from."""
 
 
-def reference_parts(items: Sequence[RecalledItem]) -> list[TextPart]:
-    """Return the parts of the reference message, one for each item that has something to show.
-
-    Nothing is returned for no items.
-    """
-    return as_parts(shown_items(items))
-
-
-def as_parts(shown: "Sequence[ShownItem]") -> list[TextPart]:
-    """Return the parts of the reference message for items that were made ready for it."""
-    return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
-
-
 class ShownItem(NamedTuple):
     """An item as the model is shown it, and as much of it as explains it without quoting it."""
 
@@ -71,6 +58,11 @@ def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
         if line:
             shown.append(ShownItem(line, item))
     return shown
+
+
+def as_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
+    """Return the parts of the reference message, one for each item between the marks; none for no items."""
+    return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
 
 
 def _line(item: RecalledItem) -> str:

@@ -4,15 +4,14 @@ A text counts as an attack where its score reaches the detector's default thresh
 out where its package is not installed.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
+from recollect.bench.labelled import kilobytes_of, read_rows
 from recollect.bench.report import Show
-from recollect.errors import InvalidArgumentError
 from recollect.guards.injection.classifier import classify, is_installed
 from recollect.guards.injection.detect import find_injections, with_classifier
 from recollect.guards.injection.windows import telling_windows
@@ -46,24 +45,14 @@ def measure(path: Path, show: Show) -> dict[str, object]:
 
 def read_labelled(path: Path) -> list[Labelled]:
     """Read labelled texts; a line that is none is an error that names it."""
-    rows: list[Labelled] = []
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = cast("dict[str, object]", json.loads(line))
-            text, label = row["text"], row["label"]
-        except (ValueError, KeyError, TypeError):
-            text = label = None
-        if not isinstance(text, str) or label not in (0, 1):
-            raise InvalidArgumentError(
-                "injection",
-                f"line {number} of {path.name} must be a JSON object with text and label (0 or 1)",
-            )
-        rows.append(Labelled(text, label == 1))
-    if not rows:
-        raise InvalidArgumentError("injection", f"{path.name} holds no texts")
-    return rows
+    return read_rows(path, "injection", _labelled, "text and label (0 or 1)")
+
+
+def _labelled(row: dict[str, Any]) -> Labelled:
+    text, label = row["text"], row["label"]
+    if not isinstance(text, str) or label not in (0, 1):
+        raise TypeError
+    return Labelled(text, label == 1)
 
 
 def _score_by_rules(text: str) -> float:
@@ -81,7 +70,7 @@ def _figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[st
     started = time.perf_counter()
     found = [score(row.text) >= THRESHOLD for row in rows]
     milliseconds = (time.perf_counter() - started) * 1000
-    kilobytes = sum(len(row.text.encode("utf-8", "replace")) for row in rows) / 1000
+    kilobytes = kilobytes_of([row.text for row in rows])
     attacks = [hit for hit, row in zip(found, rows, strict=True) if row.is_attack]
     benign = [hit for hit, row in zip(found, rows, strict=True) if not row.is_attack]
     return {

@@ -4,7 +4,6 @@ A finding is right where a label of the same type overlaps with it anywhere. Typ
 label are not judged: whether a text holds a secret is unknown where nobody marked secrets.
 """
 
-import json
 import re
 import time
 from collections.abc import Sequence
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from recollect.bench.labelled import kilobytes_of, read_rows
 from recollect.bench.report import Show
-from recollect.errors import InvalidArgumentError
 from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding
 
@@ -86,7 +85,7 @@ def measure(path: Path, show: Show) -> dict[str, object]:
     together = Count()
     for name in STRUCTURED:
         together.add(counts.get(name, Count()))
-    kilobytes = sum(len(row.text.encode("utf-8", "replace")) for row in rows) / 1000
+    kilobytes = kilobytes_of([row.text for row in rows])
     figures: dict[str, object] = {name: each.figures() for name, each in sorted(counts.items())}
     return {
         "all": together.figures(),
@@ -113,18 +112,7 @@ def count(rows: Sequence[Labelled], found: Sequence[Sequence[Finding]]) -> dict[
 
 def read_labelled(path: Path) -> list[Labelled]:
     """Read labelled texts; a line that is none is an error that names it."""
-    rows: list[Labelled] = []
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
-        if line.strip():
-            try:
-                rows.append(_labelled(json.loads(line)))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise InvalidArgumentError(
-                    "pii", f"line {number} of {path.name} must be a JSON object with text and spans"
-                ) from error
-    if not rows:
-        raise InvalidArgumentError("pii", f"{path.name} holds no texts")
-    return rows
+    return read_rows(path, "pii", _labelled, "text and spans")
 
 
 def _labelled(row: dict[str, Any]) -> Labelled:

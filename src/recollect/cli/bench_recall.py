@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli.bench_store import Postgres, Quick, show_report
+from recollect.cli.bench_store import Postgres, Quick, tell
 from recollect.cli.options import Json
-from recollect.cli.output import write_json
 from recollect.cli.progress import progress_bar
 from recollect.errors import ModelUnavailableError
 
@@ -26,10 +25,7 @@ def bench_recall(
 ) -> None:
     """Measure how much of the evidence recall finds, and what a question costs against its bare parts."""
     report = run_recall(data=data, quick=quick, postgres=postgres)
-    if json:
-        write_json(report.as_json())
-    else:
-        show_report(report)
+    tell(report, as_json=json)
 
 
 def run_recall(*, data: Path | None, quick: bool, postgres: str | None) -> "Report":

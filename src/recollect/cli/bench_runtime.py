@@ -3,9 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from recollect.cli.bench_store import Quick, show_report
+from recollect.cli.bench_store import Quick, tell
 from recollect.cli.options import Json
-from recollect.cli.output import write_json
 from recollect.cli.progress import progress_bar
 from recollect.errors import ModelUnavailableError
 
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 def bench_runtime(json: Json = False, quick: Quick = False) -> None:
     """Measure what curated files and a gateway add to a run whose model answers at once."""
     report = run_runtime(quick=quick)
-    if json:
-        write_json(report.as_json())
-    else:
-        show_report(report)
+    tell(report, as_json=json)
 
 
 def run_runtime(*, quick: bool) -> "Report":

@@ -28,10 +28,7 @@ def bench_store(
 ) -> None:
     """Measure the store in alternating rounds with the bare drivers and with SQLiteSession."""
     report = run_store(quick=quick, postgres=postgres, messages=messages)
-    if json:
-        write_json(report.as_json())
-    else:
-        show_report(report)
+    tell(report, as_json=json)
 
 
 def run_store(*, quick: bool, postgres: str | None, messages: int | None) -> "Report":
@@ -42,6 +39,14 @@ def run_store(*, quick: bool, postgres: str | None, messages: int | None) -> "Re
     sizes = (QUICK if quick else Sizes()).with_large_store(messages)
     with progress_bar() as show:
         return asyncio.run(run(sizes, postgres=postgres, show=show))
+
+
+def tell(report: "Report", *, as_json: bool) -> None:
+    """Write a report for a program, or show it to a person."""
+    if as_json:
+        write_json(report.as_json())
+    else:
+        show_report(report)
 
 
 def show_report(report: "Report") -> None:

@@ -3,9 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from recollect.cli.bench_store import Quick, show_report
+from recollect.cli.bench_store import Quick, tell
 from recollect.cli.options import Json
-from recollect.cli.output import write_json
 from recollect.cli.progress import progress_bar
 from recollect.errors import ModelUnavailableError
 
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 def bench_turn(json: Json = False, quick: Quick = False) -> None:
     """Measure a turn with history, streaming through processors, and the memory that a stream holds."""
     report = run_turn(quick=quick)
-    if json:
-        write_json(report.as_json())
-    else:
-        show_report(report)
+    tell(report, as_json=json)
 
 
 def run_turn(*, quick: bool) -> "Report":

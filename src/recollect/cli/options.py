@@ -27,6 +27,8 @@ Config = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration file, or the folder that it lies in.")
 ]
 DEFAULT_CONFIG = Path(FOLDER)
+"""Where the configuration is looked for if nothing else is said."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 

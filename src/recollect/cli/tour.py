@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from recollect.users import Users
 
 Show: TypeAlias = Callable[[object], None]
+"""Prints what a chapter wants to show."""
+
 Chapter: TypeAlias = Callable[[Store, "Users", Show], Awaitable[None]]
+"""A part of the tour: its docstring is the heading, its lines are what is shown and run."""
 
 _NEXT_STEPS = """\
 Next:

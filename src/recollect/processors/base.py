@@ -68,6 +68,11 @@ StreamPart: TypeAlias = TextDelta | ToolCall | ToolResult
 """What flows out of a run: text in pieces, complete tool calls, and their results."""
 
 
+def text_parts(text: str) -> list[StreamPart]:
+    """Return text as parts of a stream: no part for no text."""
+    return [TextDelta(text)] if text else []
+
+
 @dataclass(frozen=True, slots=True)
 class RunIds:
     """Ids that a run was given, or that a memory has for runs that were given none."""

@@ -2,27 +2,19 @@
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.checks import check_int
+from recollect.checks import check_choice, check_int, check_share
 from recollect.errors import InvalidArgumentError, ModelNotAskableError
 from recollect.guards.language import Guess, guess_language
 from recollect.messages import Message, Part, TextPart
 from recollect.processors.base import Processor, RunContext
-from recollect.processors.detection import (
-    Detection,
-    OnDetection,
-    check_callback,
-    check_choice,
-    check_share,
-    report,
-)
+from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.fence import fenced
 
 LanguageStrategy: TypeAlias = Literal["detect", "block", "warn", "translate"]
 """What happens to another language: it is only noted, stops the run, is reported, or is translated."""
 
-_STRATEGIES: tuple[LanguageStrategy, ...] = ("detect", "block", "warn", "translate")
 _CODE = re.compile(r"[a-z]{2,3}")
 
 
@@ -57,7 +49,7 @@ class LanguageDetector(Processor):
         `min_length` is how many letters a text needs to be judged. `model` translates; without one the run's
         own model does. An offline model cannot: the text stays as it is, and the trace says so.
         """
-        self._strategy: LanguageStrategy = check_choice(strategy, "strategy", _STRATEGIES)
+        self._strategy: LanguageStrategy = check_choice(strategy, "strategy", get_args(LanguageStrategy))
         self._languages = _checked_codes(languages)
         if strategy != "detect" and not self._languages:
             raise InvalidArgumentError("languages", f"must name one for the strategy {strategy!r}: ['en']")

@@ -7,9 +7,9 @@ from typing import ClassVar, TypeAlias
 from recollect.checks import check_int
 from recollect.errors import ConflictError, StorageError
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.processors.base import RunContext
 from recollect.processors.fence import fenced
-from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.memory_processor import MemoryProcessor
 from recollect.processors.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
@@ -25,11 +25,10 @@ OnSaved: TypeAlias = Callable[[Scope, Store], None]
 """What is told that messages of a user were saved."""
 
 
-class MessagePersistenceProcessor(Processor):
+class MessagePersistenceProcessor(MemoryProcessor):
     """Keeps the turn as it stands at this place of the list, once the whole chain has passed."""
 
     id = "message-persistence"
-    observes: ClassVar[bool] = True
     writes_memory: ClassVar[bool] = True
 
     def __init__(
@@ -42,9 +41,8 @@ class MessagePersistenceProcessor(Processor):
         thread_id: str | None = None,
     ) -> None:
         """Take a store or its address, what to call after a save, and ids for runs that are given none."""
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
         self._on_saved = on_saved
-        self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
-        self._defaults = RunIds(tenant_id, resource_id, thread_id)
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage the turn for saving, all of it but system messages."""
@@ -55,8 +53,7 @@ class MessagePersistenceProcessor(Processor):
 
     async def stored_turn(self, ctx: RunContext) -> list[Message]:
         """Return the turn that a run of the same id has committed before, or nothing."""
-        store = await self._handle.get()
-        scope = resolve_scope(ctx.ids, self._defaults, store)
+        store, scope = await self._memory_of(ctx)
         turn = [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
         if scope is not None and turn and turn[0].thread_id != scope.thread_id:
             raise ConflictError(
@@ -66,8 +63,7 @@ class MessagePersistenceProcessor(Processor):
         return turn
 
     async def _save(self, turn: list[Message], ctx: RunContext) -> bool:
-        store = await self._handle.get()
-        scope = resolve_scope(ctx.ids, self._defaults, store)
+        store, scope = await self._memory_of(ctx)
         if scope is None:
             return False
         fresh = await _without_repeated(turn, store, scope)
@@ -93,15 +89,21 @@ async def _check_prompt_ids(turn: list[Message], store: Store, scope: Scope, run
     The store keeps the first version; without this the turn would count as saved, question and all.
     """
     given = {m.id: m for m in turn if m.origin == "input" and not m.id.startswith(f"{run_id}:")}
-    names = list(given)
-    for start in range(0, len(names), _IDS_AT_ONCE):
-        for stored in await store.messages_by_id(names[start : start + _IDS_AT_ONCE], scope=scope):
-            message = given.get(stored.id, stored)
-            if (stored.role, stored.body) != (message.role, message.body):
-                raise ConflictError(
-                    f"the message id {stored.id!r} is taken by another message of this thread; "
-                    "give an edited message an id of its own"
-                )
+    for stored in await stored_messages(list(given), store, scope):
+        message = given.get(stored.id, stored)
+        if (stored.role, stored.body) != (message.role, message.body):
+            raise ConflictError(
+                f"the message id {stored.id!r} is taken by another message of this thread; "
+                "give an edited message an id of its own"
+            )
+
+
+async def stored_messages(ids: Sequence[str], store: Store, scope: Scope) -> list[Message]:
+    """Return the messages of a thread that have some ids, however many those are."""
+    found: list[Message] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        found += await store.messages_by_id(ids[start : start + _IDS_AT_ONCE], scope=scope)
+    return found
 
 
 class MessageHistoryProcessor(MessagePersistenceProcessor):
@@ -127,8 +129,7 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put what the thread ends with before the prompt; a failed read goes on without it."""
         try:
-            store = await self._handle.get()
-            scope = resolve_scope(ctx.ids, self._defaults, store)
+            store, scope = await self._memory_of(ctx)
             stored = [] if scope is None else await self._read(store, scope, messages)
         except StorageError as error:
             ctx.degrade(error)

@@ -2,22 +2,14 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_id, checked_list
+from recollect.checks import check_choice, check_choices, check_id, check_share, checked_list
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.processors.base import Processor, RunContext
-from recollect.processors.detection import (
-    Detection,
-    OnDetection,
-    check_callback,
-    check_choice,
-    check_choices,
-    check_share,
-    report,
-)
+from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.fence import fenced
 
 ModerationStrategy: TypeAlias = Literal["block", "warn", "filter"]
@@ -26,7 +18,6 @@ ModerationStrategy: TypeAlias = Literal["block", "warn", "filter"]
 Judge: TypeAlias = Callable[[str], Mapping[str, float] | Awaitable[Mapping[str, float]]]
 """A function that gives a text a score from 0 to 1 in each category."""
 
-_STRATEGIES: tuple[ModerationStrategy, ...] = ("block", "warn", "filter")
 _DONE = {"block": "blocked", "warn": "warned of", "filter": "left out"}
 _RUN = "run"
 
@@ -55,7 +46,7 @@ class ModerationProcessor(Processor):
         `judge` is a function, a model or its name, or "run" for the run's own model. Without one no text
         leaves the machine. With one the categories may be any that it knows.
         """
-        self._strategy: ModerationStrategy = check_choice(strategy, "strategy", _STRATEGIES)
+        self._strategy: ModerationStrategy = check_choice(strategy, "strategy", get_args(ModerationStrategy))
         self._categories = _checked_categories(categories, free=judge is not None)
         self._threshold = check_share(threshold, "threshold")
         self._judge = judge

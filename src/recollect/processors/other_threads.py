@@ -1,13 +1,11 @@
 """What the user said in other threads, as one labelled message before the history."""
 
-from typing import ClassVar
-
 from recollect.checks import check_int
 from recollect.errors import StorageError
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.processors.base import RunContext
 from recollect.processors.fence import fenced
-from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
@@ -15,11 +13,10 @@ from recollect.storage.handle import StoreHandle
 _THREADS_LOOKED_AT = 4  # the latest ones
 
 
-class OtherThreadsProcessor(Processor):
+class OtherThreadsProcessor(MemoryProcessor):
     """Brings in the last messages of the user's other threads."""
 
     id = "other-threads"
-    observes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -31,9 +28,8 @@ class OtherThreadsProcessor(Processor):
         thread_id: str | None = None,
     ) -> None:
         """Take a store or its address, how much to bring in, and ids for runs that are given none."""
-        self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
         self._limit = check_int(last_messages, "last_messages", minimum=1)
-        self._defaults = RunIds(tenant_id, resource_id, thread_id)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put one fenced message before the prompt; a failed read goes on without it."""
@@ -50,8 +46,7 @@ class OtherThreadsProcessor(Processor):
         return [context, *messages]
 
     async def _read(self, ctx: RunContext) -> list[Message]:
-        store = await self._handle.get()
-        scope = resolve_scope(ctx.ids, self._defaults, store)
+        store, scope = await self._memory_of(ctx)
         if scope is None:
             return []
         threads = await store.list_threads(limit=_THREADS_LOOKED_AT + 1, scope=scope)

@@ -7,21 +7,14 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
+from recollect.checks import check_choice, check_choices, check_share
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
 from recollect.guards.pii.national import REGIONS
 from recollect.guards.pii.presidio import Engine
 from recollect.processors.base import RunContext
-from recollect.processors.detection import (
-    Detection,
-    OnDetection,
-    check_callback,
-    check_choice,
-    check_choices,
-    check_share,
-    report,
-)
+from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED, Span
 from recollect.processors.spans import SpanGuard
 
@@ -72,7 +65,7 @@ class PIIDetector(SpanGuard):
         key: str | bytes | None = None,
         engine: Engine | None = None,
         on_detection: OnDetection | None = None,
-        id: str = "pii",  # noqa: A002 - the field's name
+        id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
         """Check the options.
 
@@ -81,7 +74,7 @@ class PIIDetector(SpanGuard):
         more kinds by name. Without `key` the hashes of this detector compare only with each other. An
         `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
         """
-        self.id = id
+        self.id = id or self.id
         self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
         self._method = check_choice(method, "method", get_args(Method))
         self._allowed = _checked_allow(allow)

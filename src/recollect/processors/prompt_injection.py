@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
+from recollect.checks import check_choice, check_choices, check_flag, check_share
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
@@ -15,15 +16,7 @@ from recollect.guards.injection.sentences import without_sentences
 from recollect.guards.injection.windows import telling_windows
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.processors.base import Processor, RunContext
-from recollect.processors.detection import (
-    Detection,
-    OnDetection,
-    check_callback,
-    check_choice,
-    check_choices,
-    check_share,
-    report,
-)
+from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.texts import map_texts, texts_of
 from recollect.recall.offload import Offload
 
@@ -39,8 +32,7 @@ Check: TypeAlias = Literal["input", "memory", "tool_results"]
 NOTICE = "[removed: this text may be a prompt injection]"
 """What a model reads in the place of a tool's text that was taken out."""
 
-_STRATEGIES: tuple[Strategy, ...] = ("block", "warn", "filter", "rewrite", "quarantine")
-_CHECKS: tuple[Check, ...] = ("input", "memory", "tool_results")
+_CHECKS: tuple[Check, ...] = get_args(Check)
 _ID = "prompt-injection-detector"
 _LONG = 20_000  # characters from which even the rules would hold up the event loop
 _FENCE = ("<memory ", "</memory>")
@@ -94,10 +86,10 @@ class PromptInjectionDetector(Processor):
         self._checks = frozenset(check_choices(checks, "check", _CHECKS))
         self._refuse_mixtures(model)
         default: Strategy = "block" if "input" in self._checks else "quarantine"
-        self._strategy: Strategy = check_choice(strategy or default, "strategy", _STRATEGIES)
+        self._strategy: Strategy = check_choice(strategy or default, "strategy", get_args(Strategy))
         self._threshold = check_share(threshold, "threshold")
         self._types = frozenset(check_choices(types, "types", TYPES))
-        self._last_only = last_message_only
+        self._last_only = check_flag(last_message_only, "last_message_only")
         self._classify = _chosen_classifier(classifier)
         self._model = model
         self._on_detection = check_callback(on_detection)

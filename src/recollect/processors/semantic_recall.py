@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext, RunIds
 from recollect.processors.fence import fenced_parts
-from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.memory_processor import MemoryProcessor
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.handle import StoreHandle
 
 if TYPE_CHECKING:
+    from recollect.processors.base import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
     from recollect.storage.base import Store
+    from recollect.storage.handle import StoreHandle
 
 LABEL = "recalled from memory"
 """What the block of recalled messages is called in the prompt."""
 
 
-class SemanticRecallProcessor(Processor):
+class SemanticRecallProcessor(MemoryProcessor):
     """Finds messages that bear on the prompt and shows them to the model as quoted reference."""
 
     id = "semantic-recall"
-    observes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -45,11 +44,10 @@ class SemanticRecallProcessor(Processor):
         With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
         with others.
         """
-        self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
         self._settings = RecallSettings(**options)
         self._explain = explain
-        self._recaller = recaller or _new_recaller(self._handle, embedder)
-        self._defaults = RunIds(tenant_id, resource_id, thread_id)
+        self._recaller = recaller or new_recaller(self._handle, embedder)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put what was found before the conversation; a failed search goes on without it."""
@@ -57,8 +55,7 @@ class SemanticRecallProcessor(Processor):
         if not question:
             return messages
         try:
-            store = await self._handle.get()
-            scope = resolve_scope(ctx.ids, self._defaults, store)
+            _, scope = await self._memory_of(ctx)
             if scope is None:
                 return messages
             found = await self._search(question, scope, messages)
@@ -105,7 +102,8 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
     return [*messages[:place], recalled, *messages[place:]]
 
 
-def _new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
+def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
+    """Return what searches a store, with an embedder (UNSET: the built-in one, None: words alone)."""
     from recollect.recall.embedder import chosen_embedder
     from recollect.recall.recaller import Recaller
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_int, check_text, checked_list
+from recollect.checks import check_choice, check_int, check_text, checked_list
 from recollect.errors import InvalidArgumentError
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.messages import Message, Part, TextPart, ToolCall
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
-from recollect.processors.detection import Detection, OnDetection, check_callback, check_choice, report
+from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED
 from recollect.processors.texts import map_texts
 
@@ -20,8 +20,6 @@ ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 ProtectedMemory: TypeAlias = Literal["frame", "all", "none"]
 """What of the blocks that memory brings in is protected."""
 
-_STRATEGIES: tuple[ScrubStrategy, ...] = ("redact", "block", "warn", "filter")
-_MEMORY: tuple[ProtectedMemory, ...] = ("frame", "all", "none")
 _DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter": "taken out"}
 _SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
 _FRAME_LINES = 2  # the mark with its label, and the rule
@@ -52,8 +50,8 @@ class SystemPromptScrubber(Processor):
 
         No more than `holdback_limit` characters of a stream are held back; what is over is judged by then.
         """
-        self._strategy: ScrubStrategy = check_choice(strategy, "strategy", _STRATEGIES)
-        self._memory: ProtectedMemory = check_choice(memory, "memory", _MEMORY)
+        self._strategy: ScrubStrategy = check_choice(strategy, "strategy", get_args(ScrubStrategy))
+        self._memory: ProtectedMemory = check_choice(memory, "memory", get_args(ProtectedMemory))
         if isinstance(allow, str):
             raise InvalidArgumentError("allow", "must be a list of texts; write [text] for one")
         self._allow = tuple(check_text(text, "allow") for text in checked_list(allow, "allow"))
@@ -75,7 +73,7 @@ class SystemPromptScrubber(Processor):
         text = matcher.feed(part.text)
         if matcher.leaks or matcher.is_inside:
             self._report(matcher, ctx)
-        return [part] if self._strategy == "warn" or text == part.text else _delta(text)
+        return [part] if self._strategy == "warn" or text == part.text else text_parts(text)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
@@ -84,7 +82,7 @@ class SystemPromptScrubber(Processor):
             return []
         text = matcher.finish()
         self._report(matcher, ctx)
-        return [] if self._strategy == "warn" else _delta(text)
+        return [] if self._strategy == "warn" else text_parts(text)
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at what the agent said, unless it was looked at as it streamed."""
@@ -151,7 +149,3 @@ class SystemPromptScrubber(Processor):
         if self._memory == "none" or not lines[0].startswith("<memory"):
             return LeakIndex()
         return index_of_block("\n".join(lines[:_FRAME_LINES]), lines[0], message.text)
-
-
-def _delta(text: str) -> list[StreamPart]:
-    return [TextDelta(text)] if text else []

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from recollect.checks import check_int
+from recollect.checks import check_choice, check_int
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
-from recollect.processors.detection import check_choice
+from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.present_turn import start_of_turn
 from recollect.storage.units import assign_units
 from recollect.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
@@ -15,7 +14,6 @@ from recollect.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
 LimitStrategy: TypeAlias = Literal["truncate", "abort"]
 """What happens to text beyond the limit: it is cut off, or the run is stopped."""
 
-_STRATEGIES: tuple[LimitStrategy, ...] = ("truncate", "abort")
 _FILE_TOKENS = 765  # about what providers count for an image
 
 
@@ -49,7 +47,7 @@ class TokenLimiterProcessor(Processor):
         agent's instructions count too.
         """
         self._limit = check_int(limit, "limit", minimum=1)
-        self._strategy: LimitStrategy = check_choice(strategy, "strategy", _STRATEGIES)
+        self._strategy: LimitStrategy = check_choice(strategy, "strategy", get_args(LimitStrategy))
         self._encoding: Encoding = check_choice(encoding, "encoding", ENCODINGS)
         self._overhead = check_int(message_overhead, "message_overhead")
         self.id = id or self.id
@@ -83,7 +81,7 @@ class TokenLimiterProcessor(Processor):
         text = cutter.feed(part.text)
         if cutter.is_full:
             self._end(ctx)
-        return [part] if text == part.text else _delta(text)
+        return [part] if text == part.text else text_parts(text)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the last word, if it fits."""
@@ -91,7 +89,7 @@ class TokenLimiterProcessor(Processor):
         text = cutter.finish()
         if cutter.is_full:
             self._end(ctx)
-        return _delta(text)
+        return text_parts(text)
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Cut the answer, unless it was cut as it streamed."""
@@ -161,7 +159,3 @@ def _is_answer(message: Message) -> bool:
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _delta(text: str) -> list[StreamPart]:
-    return [TextDelta(text)] if text else []

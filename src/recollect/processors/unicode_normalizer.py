@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import cast, get_args
 
-from recollect.errors import InvalidArgumentError
+from recollect.checks import check_choice, check_flag
 from recollect.guards.text.normal import Form, NormalStream, Style, normalised
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta
-from recollect.processors.detection import check_choice
+from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.texts import map_texts
-
-_FORMS: tuple[Form, ...] = ("NFKC", "NFC")
 
 
 class UnicodeNormalizer(Processor):
@@ -40,11 +37,10 @@ class UnicodeNormalizer(Processor):
         look-alikes.
         """
         if form is not None:
-            check_choice(form, "form", _FORMS)
+            check_choice(form, "form", get_args(Form))
         options = {"collapse_whitespace": collapse_whitespace, "trim": trim, "confusables": confusables}
         for name, value in options.items():
-            if not isinstance(cast("object", value), bool):
-                raise InvalidArgumentError(name, f"must be True or False, not {value!r:.60}")
+            check_flag(value, name)
         self._style = Style(form, **options)
         # A tool's texts may be code or tables: their whitespace is theirs.
         self._tool_style = replace(self._style, collapse_whitespace=False, trim=False)
@@ -63,11 +59,11 @@ class UnicodeNormalizer(Processor):
         if not isinstance(part, TextDelta):
             return [part]
         text = self._stream(ctx).feed(part.text)
-        return [part] if text == part.text else _delta(text)
+        return [part] if text == part.text else text_parts(text)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
-        return _delta(self._stream(ctx).finish())
+        return text_parts(self._stream(ctx).finish())
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
         """Clean the prompt as it is kept; the answer was cleaned as it streamed."""
@@ -85,7 +81,3 @@ class UnicodeNormalizer(Processor):
 
     def _clean_part(self, part: Part) -> Part:
         return TextPart(normalised(part.text, self._style)) if isinstance(part, TextPart) else part
-
-
-def _delta(text: str) -> list[StreamPart]:
-    return [TextDelta(text)] if text else []

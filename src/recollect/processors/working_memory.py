@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
+from recollect.checks import check_choice, check_flag
 from recollect.errors import (
     ConflictError,
     InvalidArgumentError,
@@ -13,7 +14,7 @@ from recollect.errors import (
     StorageError,
 )
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.processors.base import RunContext
 from recollect.processors.extraction import (
     ExtractorFunction,
     ask_model,
@@ -24,7 +25,7 @@ from recollect.processors.extraction import (
 )
 from recollect.processors.fence import fenced
 from recollect.processors.late_work import LateWork
-from recollect.processors.memory_scope import resolve_scope
+from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
@@ -52,7 +53,7 @@ class _Lesson(NamedTuple):
     talk: str
 
 
-class WorkingMemoryProcessor(Processor):
+class WorkingMemoryProcessor(MemoryProcessor):
     """Shows the model what is known of the user, and keeps it up to date.
 
     The fields are those of a `template` or a `schema`. After a turn one question to the model, or to the
@@ -60,7 +61,6 @@ class WorkingMemoryProcessor(Processor):
     """
 
     id = "working-memory"
-    observes: ClassVar[bool] = True
     writes_memory: ClassVar[bool] = True
 
     def __init__(  # noqa: PLR0913 - document A's options, all by keyword
@@ -84,17 +84,16 @@ class WorkingMemoryProcessor(Processor):
         `extractor` is a model or a function of the talk and the present fields; without one the run's model
         is asked. `extract` is "before" unless there is the tool; "after" does not let the run wait.
         """
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
         self.shape = _shape(template, schema)
-        self._strategy = _one_of(update_strategy, STRATEGIES, "update_strategy")
-        self._extent = _one_of(scope, ("resource", "thread"), "scope")
+        self._strategy: Strategy = check_choice(update_strategy, "update_strategy", STRATEGIES)
+        self._extent: Extent = check_choice(scope, "scope", get_args(Extent))
         moment = extract if extract is not None else ("never" if tool else "before")
-        self._moment = _one_of(moment, ("before", "after", "never"), "extract")
+        self._moment: Moment = check_choice(moment, "extract", get_args(Moment))
         self._extractor = _checked_extractor(extractor)
-        _check_flags(tool=tool, read_only=read_only)
-        self._tools = [make_tool(self.shape)] if tool and not read_only else []
-        self._read_only = read_only
-        self._handle = storage if isinstance(storage, StoreHandle) else StoreHandle(storage)
-        self._defaults = RunIds(tenant_id, resource_id, thread_id)
+        self._read_only = check_flag(read_only, "read_only")
+        has_tool = check_flag(tool, "tool") and not read_only
+        self._tools = [make_tool(self.shape)] if has_tool else []
         self._late = LateWork()
 
     def get_tools(self) -> list[Callable[..., str]]:
@@ -112,8 +111,7 @@ class WorkingMemoryProcessor(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put one fenced message before everything else; a failed read goes on without it."""
         try:
-            store = await self._handle.get()
-            place = self._place(ctx, store)
+            store, place = await self._place_of_run(ctx)
             known = WorkingMemory() if place is None else await store.get_working_memory(scope=place)
         except StorageError as error:
             ctx.degrade(error)
@@ -143,8 +141,7 @@ class WorkingMemoryProcessor(Processor):
         epoch: int | None = None
         if lesson.talk:
             try:
-                store = await self._handle.get()
-                place = self._place(ctx, store)
+                store, place = await self._place_of_run(ctx)
                 epoch = None if place is None else await store.pin_epoch(scope=place)
             except StorageError as error:
                 _report(ctx, error)
@@ -153,8 +150,7 @@ class WorkingMemoryProcessor(Processor):
 
     async def _keep(self, lesson: _Lesson, epoch: int | None, ctx: RunContext) -> bool:
         """Write what the model noted, and learn from what was said, now or later."""
-        store = await self._handle.get()
-        place = self._place(ctx, store)
+        store, place = await self._place_of_run(ctx)
         if place is None:
             return False
         for patch in lesson.patches:
@@ -210,9 +206,9 @@ class WorkingMemoryProcessor(Processor):
             return await call_function(cast("ExtractorFunction", self._extractor), talk, current)
         return await ask_model(self.shape, talk, current, ctx, strategy=self._strategy, model=self._extractor)
 
-    def _place(self, ctx: RunContext, store: Store) -> Scope | None:
-        scope = resolve_scope(ctx.ids, self._defaults, store)
-        return None if scope is None else self.place_of(scope)
+    async def _place_of_run(self, ctx: RunContext) -> tuple[Store, Scope | None]:
+        store, scope = await self._memory_of(ctx)
+        return store, None if scope is None else self.place_of(scope)
 
 
 def working_memory_options(given: object) -> dict[str, Any] | None:
@@ -244,26 +240,12 @@ def _shape(template: str | None, schema: object) -> Shape:
     return read_schema(schema) if template is None else Template(template)
 
 
-def _one_of(value: Any, allowed: tuple[Any, ...], argument: str) -> Any:  # noqa: ANN401 - one of the allowed values
-    if value not in allowed:
-        raise InvalidArgumentError(
-            argument, f"must be one of {', '.join(map(repr, allowed))}, not {value!r:.60}"
-        )
-    return value
-
-
 def _checked_extractor(extractor: object) -> object:
     if isinstance(extractor, type | bool | int | float):
         raise InvalidArgumentError(
             "extractor", f"must be a model, a model's name or a function, not {extractor!r:.60}"
         )
     return extractor
-
-
-def _check_flags(**flags: object) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise InvalidArgumentError(name, f"must be True or False, not {value!r:.60}")
 
 
 def _report(ctx: RunContext, error: Exception) -> None:

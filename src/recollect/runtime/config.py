@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
@@ -59,14 +59,14 @@ class RuntimeConfig:
     gateway: GatewaySettings | None
     store: str = field(repr=False)  # an address may hold a password
     skills: Path
-    model: str = "offline"
-    instructions: str = ""
-    tools: tuple[str, ...] = ()
-    guards: tuple[GuardConfig, ...] = ()
-    agent_id: str = "recollect"
-    persist: Persist = "before"
-    last_messages: int = 40
-    max_tool_rounds: int = 10
+    model: str
+    instructions: str
+    tools: tuple[str, ...]
+    guards: tuple[GuardConfig, ...]
+    agent_id: str
+    persist: Persist
+    last_messages: int
+    max_tool_rounds: int
 
     @property
     def user_id(self) -> str:
@@ -82,7 +82,7 @@ def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:
 
 def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
     memory = top.section("memory")
-    mode = cast("Mode", memory.choice("mode", "curated", ("curated", "memory_gateway")))
+    mode = cast("Mode", memory.choice("mode", "curated", get_args(Mode)))
     agent_id = _agent_id(top)
     curated = _curated(memory.section("curated"), file.base)
     settings = memory.section("gateway")
@@ -102,7 +102,7 @@ def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
         tools=tuple(cast("list[str]", top.items("tools", _tool))),
         guards=tuple(cast("list[GuardConfig]", top.items("guards", _guard))),
         agent_id=agent_id,
-        persist=cast("Persist", top.choice("persist", "before", ("before", "after"))),
+        persist=cast("Persist", top.choice("persist", "before", get_args(Persist))),
         last_messages=top.whole("lastMessages", 40, 0, 10_000),
         max_tool_rounds=top.whole("maxToolRounds", 10, 1, 1_000),
     )

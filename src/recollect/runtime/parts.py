@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
@@ -24,7 +24,7 @@ from recollect.runtime.section import camel_case, either, shown, suggestion
 Side: TypeAlias = Literal["input", "output", "both"]
 """Where a guard stands: before the model, behind it, or on both sides."""
 
-_SIDES: tuple[Side, ...] = ("input", "output", "both")
+_SIDES: tuple[Side, ...] = get_args(Side)
 
 GUARDS: Mapping[str, tuple[Callable[..., Processor], Side]] = {
     "UnicodeNormalizer": (UnicodeNormalizer, "both"),

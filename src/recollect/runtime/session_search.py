@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from recollect.checks import check_id, check_int
+from recollect.checks import check_choice, check_id, check_int
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
 from recollect.recall.question import understand
@@ -74,8 +74,10 @@ class SessionSearch:
         With a time order, only messages that match at least half as well as the best one count.
         `session_id` searches one session alone, `without_session` leaves one out.
         """
-        _check_choice(sort, "sort", get_args(Sort))
-        _check_choice(role, "role", get_args(Speaker))
+        if sort is not None:
+            check_choice(sort, "sort", get_args(Sort))
+        if role is not None:
+            check_choice(role, "role", get_args(Speaker))
         wanted = _terms_of(query)
         store = await self._handle.get()
         signs = lone_signs(wanted)
@@ -197,9 +199,3 @@ async def _matched(
 def _clamped(value: int, argument: str, most: int) -> int:
     """Return a number within the bounds; one that is no number at all is an error."""
     return min(max(check_int(value, argument, minimum=-_UNBOUNDED), 1), most)
-
-
-def _check_choice(value: object, argument: str, allowed: Sequence[str]) -> None:
-    if value is not None and value not in allowed:
-        choices = " or ".join(map(repr, allowed))
-        raise InvalidArgumentError(argument, f"must be {choices}, not {value!r:.60}")

@@ -21,9 +21,16 @@ OWNER = "session-search"
 """The name under which the tool asks for its run."""
 
 NOTHING_FOUND = "Nothing was found. Try other words, or give no arguments to see the recent sessions."
+"""The answer to a query that no session fits."""
+
 NO_SESSIONS = "There are no other sessions yet."
+"""The answer where there is nothing to list."""
+
 NO_TALK = "Nothing was said in this session."
+"""The answer to reading a session that holds no talk."""
+
 WHICH_SESSION = "around_message_id needs session_id: give the session that the message was found in."
+"""The answer where a message is named without its session."""
 
 
 def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:

@@ -126,7 +126,7 @@ def plan(
 
 def preview(entry: str) -> str:
     """Return the beginning of an entry."""
-    return entry if len(entry) <= _PREVIEW else entry[:_PREVIEW]
+    return entry[:_PREVIEW]
 
 
 _Step: TypeAlias = tuple[tuple[str, ...], str]

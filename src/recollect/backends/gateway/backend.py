@@ -55,9 +55,8 @@ class MemoryGatewayBackend:
         try:
             await self._record("memory_gateway_add_succeeded", added, run)
         except Exception:
-            await self._flush(
-                session_id, run
-            )  # what was added is flushed, also where nobody can write it down
+            # What was added is flushed, also where nobody can write it down.
+            await self._flush(session_id, run)
             raise
         await self._flush(session_id, run)
 

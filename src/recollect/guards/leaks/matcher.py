@@ -322,11 +322,3 @@ def _letters_at_end(text: str, before: int) -> int:
     while start and size - start <= _LONGEST_WORD and text[start - 1].isalnum():
         start -= 1
     return size - start + (0 if start else before)
-
-
-def find_leaks(text: str, index: LeakIndex, *, limit: int = 160) -> list[Leak]:
-    """Return the leaks in a whole text."""
-    matcher = LeakMatcher(index, limit=limit, replacement="")
-    matcher.feed(text)
-    matcher.finish()
-    return matcher.leaks

@@ -31,29 +31,13 @@ PHRASES = (
 )
 """Phrases that may be said whether or not the instructions hold them."""
 
-PLAIN_WORDS = frozenset(
-    (
-        *("a", "about", "ai", "all", "always", "an", "and", "answer", "answers", "any", "are"),
-        *("as", "assistant", "at", "be", "bot", "brief", "but", "by", "can", "chatbot", "clear"),
-        *("concise", "do", "does", "for", "friendly", "from", "good", "have", "he", "help", "helpful"),
-        *("honest", "how", "i", "if", "in", "is", "it", "kind", "language", "like", "may"),
-        *("me", "model", "must", "my", "never", "no", "not", "of", "on", "only", "or"),
-        *(
-            "our",
-            "please",
-            "polite",
-            "professional",
-            "question",
-            "questions",
-            "reply",
-            "respond",
-            "say",
-            "she",
-            "short",
-        ),
-        *("should", "speak", "talk", "task", "that", "the", "their", "them", "they", "this", "to"),
-        *("try", "use", "user", "users", "very", "was", "we", "what", "when", "who", "will"),
-        *("with", "you", "your"),
-    )
+_PLAIN = (
+    "a about ai all always an and answer answers any are as assistant at be bot brief but by can "
+    "chatbot clear concise do does for friendly from good have he help helpful honest how i if in is "
+    "it kind language like may me model must my never no not of on only or our please polite "
+    "professional question questions reply respond say she short should speak talk task that the "
+    "their them they this to try use user users very was we what when who will with you your"
 )
+
+PLAIN_WORDS = frozenset(_PLAIN.split())
 """Words that tell nothing about the instructions they stand in."""

@@ -70,7 +70,7 @@ class NormalStream:
         held, self._held = self._held, ""
         out = self._spaced(self._cleaned(held))
         if not self._style.trim:
-            out += self._plain_spaces()
+            out += self._spaces
         self._spaces, self._begun = "", False
         return out
 
@@ -134,9 +134,6 @@ class NormalStream:
         if style.collapse_whitespace:
             start = _SPACE_RUN.sub(lambda match: self._plain(match[0]), start)
         return first + start
-
-    def _plain_spaces(self) -> str:
-        return self._plain(self._spaces)
 
     def _plain(self, spaces: str) -> str:
         """Return whitespace as one space, one line break or one empty line, if it is to be collapsed."""
