@@ -1,18 +1,19 @@
 """However a model's text is cut into chunks, what is personal is gone and the rest is as it was."""
 
 import random
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.agent.support import events_of, streamed_text
 from tests.guards.pii_texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sample
 from tests.processors.strategies import cleaned, cut, streamed
 
 from recollect import Agent, Memory, Parallel, PIIDetector, Processor
-from recollect.guards.pii.finder import TYPES
-from recollect.processors.holdback import HoldBack
+from recollect.guards.pii.finder import TYPES, PIIFinder
+from recollect.processors.holdback import HoldBack, Span
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -51,10 +52,10 @@ async def test_stream_is_the_same_for_every_one_and_two_cuts(sample: Sample) -> 
         assert await streamed(tested, pieces(sample.text, *places)) == expected, places
 
 
-async def test_stream_is_the_same_for_random_cuts_of_long_texts() -> None:
+@pytest.mark.parametrize("tested", [guard(), PIIDetector(method="placeholder")], ids=["all", "default"])
+async def test_stream_is_the_same_for_random_cuts_of_long_texts(tested: PIIDetector) -> None:
     """Five hundred random ways to cut long mixtures of all kinds and of innocent text."""
     chance = random.Random(7)
-    tested = guard()
     parts = [*(sample.text for sample in SAMPLES), *INNOCENT]
     for _ in range(500):
         text = chance.choice((" ", "\n", ", ", " and ")).join(chance.choices(parts, k=chance.randint(2, 6)))
@@ -117,12 +118,47 @@ fragments = st.sampled_from(
 )
 
 
+WORDS = (
+    *("harbour ", "office ", "tea, ", "US ", "FR A", "your. ", "Newborn ", "date of ", "birth", "of 5 "),
+    *("née ", "née", "geb", "oren ", "生日", "출생 ", "\t", "\u00a0", "note: ", "a-b", "what?", "x" * 70),
+)
+
+
 @given(text=st.lists(fragments, min_size=1, max_size=12).map("".join), data=st.data())
 @settings(max_examples=300, deadline=None)
 async def test_stream_is_the_same_for_hostile_mixtures(text: str, data: st.DataObject) -> None:
     """Halves of everything, joined at random and cut at random."""
     tested = PIIDetector(method="placeholder")
     assert await streamed(tested, data.draw(cut(text))) == await cleaned(tested, text)
+
+
+@given(
+    text=st.lists(st.one_of(fragments, st.sampled_from(WORDS)), max_size=14).map("".join),
+    size=st.integers(1, 30),
+    batch=st.sampled_from((1, 5, 24)),
+)
+@example(text="so it is at http://name:", size=30, batch=24)
+@settings(max_examples=300, deadline=None)
+def test_text_that_is_not_looked_at_is_what_a_look_would_let_out(text: str, size: int, batch: int) -> None:
+    """The quick way holds back the same as the rules do, chunk by chunk, and passes nothing they find."""
+    finder = PIIFinder()
+
+    def find(text: str, start: int = 0) -> list[Span]:
+        return [Span(item.start, item.end) for item in finder.find(text, start)]
+
+    def held_back(quiet_to: Callable[[str, int], int]) -> HoldBack:
+        return HoldBack(find, finder.open_from, limit=10**6, batch=batch, find_behind=find, quiet_to=quiet_to)
+
+    quick, slow = held_back(finder.quiet_to), held_back(lambda _, __: -1)
+    for chunk in pieces(text, *range(size, len(text), size)):
+        assert quick.feed(chunk) == slow.feed(chunk)
+    assert quick.finish() == slow.finish()
+
+
+def test_text_is_looked_at_when_it_is_held_back_from_the_middle_of_a_word() -> None:
+    """What makes the word a finding may stand in what was let out; from its beginning on it is harmless."""
+    assert PIIFinder().quiet_to("see -----BEGIN PRIVATE ", 7) == -1
+    assert PIIFinder().quiet_to("see the BEGIN PRIVATE ", 8) == len("see the BEGIN PRIVATE ")
 
 
 @pytest.mark.parametrize("name", LONG_SECRETS)

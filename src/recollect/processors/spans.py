@@ -20,6 +20,8 @@ P = TypeVar("P", bound=ToolCall | ToolResult)
 DEFAULT_HOLDBACK = 256
 """How many characters a stream may be held back for an unfinished match."""
 
+_LOOKS = frozenset(("find", "find_behind", "open_from", "quiet_to", "settle"))
+
 
 class SpanGuard(Processor):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
@@ -69,6 +71,14 @@ class SpanGuard(Processor):
         A guard that leaves this out lets no text of a message out before its end.
         """
         return 0
+
+    def quiet_to(self, text: str, start: int) -> int:  # noqa: ARG002 - a guard of its own looks at them
+        """Return what `open_from` does for a text in which `find` and `settle` find nothing, or -1.
+
+        It may be asked first on a stream, with what is held back from `start` on, and spares the look at text
+        that is obviously harmless. A guard that changes one of the others but not this is never asked.
+        """
+        return -1
 
     def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Take note of a stretch of text that is about to be let out or handed on, each once; may abort.
@@ -129,9 +139,15 @@ class SpanGuard(Processor):
                     replacement=self.replacement_of_open,
                     find_behind=lambda text, start: self.checked_find(text, ctx, start),
                     settle=lambda text, start, end: self.settle(text, start, end, ctx),
+                    quiet_to=self.quiet_to if self._is_quick() else lambda _, __: -1,
                 )
             )
         return cast("HoldBack | WholeText", ctx.state["holdback"])
+
+    def _is_quick(self) -> bool:
+        """Whether `quiet_to` speaks for the guard: nothing on it, and no heir of its class, looks anew."""
+        owners = (vars(owner).keys() for owner in (self, *type(self).__mro__))
+        return "quiet_to" in next(names for names in owners if not names.isdisjoint(_LOOKS))
 
     def _cleaned(self, message: Message, ctx: RunContext, done: tuple[type, ...] = ()) -> Message:
         before = message.parts

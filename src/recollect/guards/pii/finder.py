@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from recollect.guards.pii.addresses import find_emails, open_email
-from recollect.guards.pii.births import find_births, open_birth
+from recollect.guards.pii.births import find_births, names_birth, open_birth
 from recollect.guards.pii.cards import find_cards
 from recollect.guards.pii.finding import REACH, Finding, settled
 from recollect.guards.pii.iban import find_ibans, open_iban
@@ -25,7 +25,10 @@ TYPES = (*DEFAULT_TYPES, "url")
 PATTERN_WIDTH = 128
 """How much text a stream holds back for patterns of the user's own."""
 
-_MAYBE = re.compile(r"[0-9@]|[_-][A-Za-z0-9_-]{8}|[!#$%^&*~?][A-Za-z]|-----")
+# Each begins with one set of characters, which most text has none of: the search then skips all others.
+_MARKED = r"(?<=[0-9@])|(?<=[_-])[A-Za-z0-9_-]{8}|(?<=[!#$%^&*~?])[A-Za-z]|(?<=-)----"
+_MAYBE = re.compile(rf"[0-9@_!#$%^&*~?-](?:{_MARKED})")
+_LOUD = re.compile(rf"[0-9@_!#$%^&*~?:-](?:{_MARKED}|(?<=:)//)")
 _RUN = re.compile(r"(?:\+|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
 _RUN_MARKS = " .-/()+\u00a0\u202f\u2011"
 _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
@@ -72,6 +75,7 @@ class PIIFinder:
         }
         self._rules = [rule for name, rule in known.items() if name in self._types]
         self._run_rules = list(self._chosen_run_rules())
+        self._is_wide = bool(self._patterns) or "url" in self._types  # looks for what any text may be
 
     @property
     def looks_for_something(self) -> bool:
@@ -100,6 +104,21 @@ class PIIFinder:
         """
         place = self._open(text)
         return place if place == len(text) else _begin_of_word(text[:place])
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Return what `open_from` does if behind `start` only the last word may begin a finding, or -1.
+
+        Most text is so, and this costs much less than a look. What stands before need not be known: whatever
+        was not open at `start`, where a word begins, stays closed.
+        """
+        if self._is_wide or _LOUD.search(text, start) or (start and not text[start - 1].isspace()):
+            return -1
+        size, word = len(text), _begin_of_word(text)
+        if size - word >= REACH or names_birth(text, start):
+            return -1
+        if not text[-1:].islower() and _TWO_LETTERS.search(text, max(0, size - 4)):
+            return -1
+        return word
 
     def _open(self, text: str) -> int:
         size = len(text)
