@@ -150,7 +150,8 @@ class PIIDetector(SpanGuard):
 
     def quiet_to(self, text: str, start: int) -> int:
         """Return where the last word begins, if nothing else of a text can be or become a finding, or -1."""
-        place = self._finder.quiet_to(text, start)
+        # What is only reported is let out in parts: its end may stand behind `start`.
+        place = self._finder.quiet_to(text, 0 if self._strategy == "warn" else start)
         return place if place < 0 else self._waiting_from(place, text)
 
     def _waiting_from(self, place: int, text: str) -> int:
