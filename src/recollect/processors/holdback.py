@@ -114,9 +114,9 @@ class HoldBack:
         self._settle = settle
         self._find_behind = find_behind
         self._quiet_to = quiet_to
-        self._waiting = ""
-        self._context = ""
-        self._held = ""
+        self._waiting: str = ""
+        self._context: str = ""
+        self._held: str = ""
         self._swallowed = ""
         self._swallowed_from = 0
 
@@ -134,9 +134,11 @@ class HoldBack:
             text = self._swallow(text)
         self._held += text
         before = len(self._context)
-        quiet = self._quiet_to(self._context + self._held, before)
+        whole = self._context + self._held
+        quiet = self._quiet_to(whole, before)
         if quiet >= before:
-            out = self._let_out(quiet - before)
+            out, self._held = whole[before:quiet], whole[quiet:]
+            self._context = whole[max(quiet - _CONTEXT, 0) : quiet]
         else:
             spans = self._spans(self._held)
             out = self._release(self._boundary(spans), spans)
@@ -181,12 +183,9 @@ class HoldBack:
             return ""
         before = len(self._context)
         self._settle(self._context + self._held, before, before + boundary)
-        return apply_spans(self._let_out(boundary), [span for span in spans if span.end <= boundary])
-
-    def _let_out(self, boundary: int) -> str:
         text, self._held = self._held[:boundary], self._held[boundary:]
         self._context = (self._context + text)[-_CONTEXT:]
-        return text
+        return apply_spans(text, [span for span in spans if span.end <= boundary])
 
     def _spans(self, text: str) -> list[Span]:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""

@@ -111,38 +111,43 @@ class SpanGuard(Processor):
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
         """Let out the text that can no longer become part of a match, and clean what is not text."""
-        ctx.state["streamed"] = True
         if not isinstance(part, TextDelta):
+            ctx.state["streamed"] = True
             return [self._cleaned_tool(part, ctx)]
-        text = self._holdback(ctx).feed(part.text)
-        return [part] if text == part.text else _delta(text)
+        holdback = ctx.state.get("holdback") or self._new_holdback(ctx)
+        text = holdback.feed(part.text)
+        if not text:
+            return []
+        return [part] if text == part.text else [TextDelta(text)]
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
-        return _delta(self._holdback(ctx).finish())
+        holdback: HoldBack | WholeText | None = ctx.state.get("holdback")
+        text = holdback.finish() if holdback else ""
+        return [TextDelta(text)] if text else []
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at every message of the turn, but not again at what was cleaned as it streamed."""
         streamed = (TextPart, ToolCall, ToolResult) if "streamed" in ctx.state else ()
         return [self._cleaned(m, ctx, streamed if m.origin == "response" else ()) for m in messages]
 
-    def _holdback(self, ctx: RunContext) -> HoldBack | WholeText:
-        if "holdback" not in ctx.state:
-            ctx.state["holdback"] = (
-                WholeText(lambda text: self._clean(text, ctx))
-                if self.holds_whole_text
-                else HoldBack(
-                    lambda text: self.checked_find(text, ctx),
-                    self.open_from,
-                    limit=self.holdback_limit,
-                    batch=self.batch,
-                    replacement=self.replacement_of_open,
-                    find_behind=lambda text, start: self.checked_find(text, ctx, start),
-                    settle=lambda text, start, end: self.settle(text, start, end, ctx),
-                    quiet_to=self.quiet_to if self._is_quick() else lambda _, __: -1,
-                )
+    def _new_holdback(self, ctx: RunContext) -> HoldBack | WholeText:
+        holdback = (
+            WholeText(lambda text: self._clean(text, ctx))
+            if self.holds_whole_text
+            else HoldBack(
+                lambda text: self.checked_find(text, ctx),
+                self.open_from,
+                limit=self.holdback_limit,
+                batch=self.batch,
+                replacement=self.replacement_of_open,
+                find_behind=lambda text, start: self.checked_find(text, ctx, start),
+                settle=lambda text, start, end: self.settle(text, start, end, ctx),
+                quiet_to=self.quiet_to if self._is_quick() else lambda _, __: -1,
             )
-        return cast("HoldBack | WholeText", ctx.state["holdback"])
+        )
+        ctx.state["holdback"], ctx.state["streamed"] = holdback, True
+        return holdback
 
     def _is_quick(self) -> bool:
         """Whether `quiet_to` speaks for the guard: nothing on it, and no heir of its class, looks anew."""
@@ -188,7 +193,3 @@ def _are_spans(found: object, text: str) -> bool:
         isinstance(span, Span) and 0 <= span.start <= span.end <= len(text)
         for span in cast("list[object]", found)
     )
-
-
-def _delta(text: str) -> list[StreamPart]:
-    return [TextDelta(text)] if text else []
