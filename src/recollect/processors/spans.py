@@ -73,10 +73,11 @@ class SpanGuard(Processor):
         return 0
 
     def quiet_to(self, text: str, start: int) -> int:  # noqa: ARG002 - a guard of its own looks at them
-        """Return what `open_from` does for a text in which `find` and `settle` find nothing, or -1.
+        """Return up to where a text holds nothing to find, also if more text comes; -1 asks for a look.
 
-        It may be asked first on a stream, with what is held back from `start` on, and spares the look at text
-        that is obviously harmless. A guard that changes one of the others but not this is never asked.
+        On a stream it is asked first about what is held back, from `start` on: what is obviously harmless
+        need not be looked at. It is not asked if an heir of its class has another `find`, `open_from` or
+        `settle`.
         """
         return -1
 

@@ -117,7 +117,7 @@ class PIIFinder:
         return place if place == len(text) else _begin_of_word(text[:place])
 
     def quiet_to(self, text: str, start: int) -> int:
-        """Return what `open_from` does if behind `start` only the last word may begin a finding, or -1.
+        """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
 
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
         was not open at `start`, where a word begins, stays closed.
