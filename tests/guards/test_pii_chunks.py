@@ -237,10 +237,20 @@ def test_text_is_looked_at_when_it_may_hold_a_finding(text: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 24, 100])
-@pytest.mark.parametrize("token", ["SG." + "abcdefgh" * 2 + "." + "ijklmnop" * 2, "AKIA" + "ABCDEFGH" * 2])
-async def test_token_is_found_when_it_has_neither_digits_nor_marks(token: str, size: int) -> None:
+@pytest.mark.parametrize(
+    ("before", "token"),
+    [
+        ("", "SG." + "abcdefgh" * 2 + "." + "ijklmnop" * 2),
+        ("", "AKIA" + "ABCDEFGH" * 2),
+        ("", "whsec_" + "abcde+fg" * 3),
+        ("hooks.slack.com/services/", "abc/defg/hijklmnop"),
+    ],
+)
+async def test_token_is_found_when_it_has_neither_digits_nor_marks(
+    before: str, token: str, size: int
+) -> None:
     """Whether or not there are digits near it."""
-    for text in (f"Use {token} for it.", f"Use {token} for 5 days."):
+    for text in (f"Use {before}{token} for it.", f"Use {before}{token} for 5 days."):
         chunks = pieces(text, *range(size, len(text), size))
         assert token not in await streamed(PIIDetector(), chunks)
         assert await streamed(PIIDetector(), chunks) == await cleaned(PIIDetector(), text)

@@ -39,7 +39,7 @@ _WORDS = (
     *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
     *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
 )
-_UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ")
+_UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "hooks.slack.com")
 _JOINED = re.compile(r"[_-](?=[A-Za-z0-9_-]{8})")
 _TRAILING = ".,!?)]}:"
 _MORE = "a1"  # goes on with any secret that can go on
