@@ -62,37 +62,71 @@ class TokenCutter:
     def __init__(self, limit: int, encoding: Encoding = "o200k") -> None:
         """Take the most tokens that are let through."""
         self._count = _tokenizer(encoding).count
-        self._left = limit
+        self._left: int = limit
         self._pending: list[str] = []  # not counted yet
-        self._size = 0  # of what is pending
-        self._cost = 0  # the most tokens that it can have
-        self._out = 0  # how much of it was let out already, since it fits however it is counted
-        self._is_seam = False
-        self._is_begun = False  # whether this message has text
+        self._size: int = 0  # of what is pending
+        self._cost: int = 0  # the most tokens that it can have
+        self._out: int = 0  # how much of it was let out already, since it fits however it is counted
+        self._is_seam: bool = False
+        self._is_begun: bool = False  # whether this message has text
         self._has_said = False  # whether any has
+        self._owed: list[tuple[str, bool, bool]] = []  # ends of earlier messages that are not counted yet
+        self._reserved: int = 0  # the most tokens that they can have
         self.is_full = False
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
         size = self._size + len(text)
         cost = self._cost + (len(text) if text.isascii() else _MOST_BYTES * len(text))
-        if (
-            self._out == self._size <= _MOST_PENDING
-            and cost + _SEAM * size // _SHORTEST_CUT + _SURE <= self._left
-        ):
+        if self._out == self._size <= _MOST_PENDING and self._is_sure(size, cost):
             self._pending.append(text)
             self._size = self._out = size
             self._cost = cost
             return text
+        if self._owed:
+            self._count_owed()
+            return self.feed(text)
         return "" if self.is_full else self._settle(text, final=False)
 
     def finish(self) -> str:
         """Return what is left of a message once no more of its text comes."""
+        if 0 < self._size == self._out and self._is_sure(self._size, self._cost):
+            self._owe()
+            return ""
+        self._count_owed()
+        return self._end_message()
+
+    def _is_sure(self, size: int, cost: int) -> bool:
+        """Whether text of a size fits, with the most tokens that it can have, wherever it is cut."""
+        return self._reserved + cost + _SEAM * size // _SHORTEST_CUT + _SURE <= self._left
+
+    def _end_message(self) -> str:
         out = "" if self.is_full else self._settle("", final=True)
         if self._is_begun:
             self._left -= _SEAM  # what follows is another message, behind a line break
         self._is_begun = self._is_seam = False
         return out
+
+    def _owe(self) -> None:
+        """End a message that fits however it is counted: most answers end here, and are never counted."""
+        self._owed.append(("".join(self._pending), self._is_seam, self._is_begun))
+        self._reserved += self._cost + _SEAM * (self._size // _SHORTEST_CUT + 3)
+        self._pending = []
+        self._size = self._cost = self._out = 0
+        self._is_begun = self._is_seam = False
+        self._has_said = True
+        if sum(len(text) for text, _, _ in self._owed) > _MOST_PENDING:
+            self._count_owed()
+
+    def _count_owed(self) -> None:
+        """Count what earlier messages ended with, as they would have been then."""
+        present = (self._pending, self._size, self._cost, self._out, self._is_seam, self._is_begun)
+        for text, is_seam, is_begun in self._owed:
+            self._pending, self._out = [text], len(text)
+            self._is_seam, self._is_begun = is_seam, is_begun
+            self._end_message()
+        self._owed, self._reserved = [], 0
+        self._pending, self._size, self._cost, self._out, self._is_seam, self._is_begun = present
 
     def _settle(self, text: str, *, final: bool) -> str:
         """Count all pieces that are complete, and return what can be let out."""

@@ -10,7 +10,7 @@ from tests.processors.strategies import cut
 from tests.timing import processor_seconds
 
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
-from recollect.guards.leaks.letters import letters_of
+from recollect.guards.leaks.letters import letters_of, plain_form
 from recollect.guards.leaks.matcher import LeakMatcher
 
 RULES = """You are a helpful assistant that serves the harbour office of Lindgren & Daughters.
@@ -268,3 +268,29 @@ def seconds(text: str, size: int) -> float:
         matcher.finish()
 
     return min(processor_seconds(search) for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("Zwölf, Über_1!", "zwolf  uber 1 "),
+        ("Где й?", "где и "),
+        ("a" + "." * 8 + "b", "a" + " " * 8 + "b"),
+        ("a" + "." * 9 + "b", ""),
+        ("é" + "—" * 9 + "b", ""),
+        ("groß", ""),
+        ("\ufb01n", ""),
+        ("日本", ""),
+        ("x\u2122", ""),
+    ],
+)
+def test_plain_text_keeps_its_letters_in_their_places(text: str, form: str) -> None:
+    """What stands for several letters, or has a long gap, is read letter by letter instead."""
+    assert plain_form(text) == form
+
+
+def test_plain_text_has_the_letters_that_any_text_has() -> None:
+    """For characters of all scripts, more of them than are remembered."""
+    for code in range(0, 0x30000, 7):
+        text = f"a{chr(code)}b"
+        assert plain_form(text).replace(" ", "") in ("", letters_of(text)), hex(code)

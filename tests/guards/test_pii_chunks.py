@@ -11,8 +11,9 @@ from tests.guards.pii_texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sampl
 from tests.processors.strategies import cleaned, cut, streamed
 
 from recollect import Agent, Memory, Parallel, PIIDetector, Processor
-from recollect.guards.pii.finder import TYPES
+from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.processors.holdback import HoldBack
+from recollect.processors.pii import Strategy
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -51,10 +52,10 @@ async def test_stream_is_the_same_for_every_one_and_two_cuts(sample: Sample) -> 
         assert await streamed(tested, pieces(sample.text, *places)) == expected, places
 
 
-async def test_stream_is_the_same_for_random_cuts_of_long_texts() -> None:
+@pytest.mark.parametrize("tested", [guard(), PIIDetector(method="placeholder")], ids=["all", "default"])
+async def test_stream_is_the_same_for_random_cuts_of_long_texts(tested: PIIDetector) -> None:
     """Five hundred random ways to cut long mixtures of all kinds and of innocent text."""
     chance = random.Random(7)
-    tested = guard()
     parts = [*(sample.text for sample in SAMPLES), *INNOCENT]
     for _ in range(500):
         text = chance.choice((" ", "\n", ", ", " and ")).join(chance.choices(parts, k=chance.randint(2, 6)))
@@ -117,12 +118,148 @@ fragments = st.sampled_from(
 )
 
 
+WORDS = (
+    *("harbour ", "office ", "tea, ", "US ", "FR A", "your. ", "Newborn ", "date of ", "birth", "of 5 "),
+    *("née ", "née", "geb", "oren ", "生日", "출생 ", "\t", "\u00a0", "note: ", "a-b", "what?", "x" * 70),
+    *(
+        "27 ",
+        "27",
+        "1887 ",
+        "12 ",
+        "34 ",
+        "56 ",
+        "C ",
+        "11:30 ",
+        "4,000 ",
+        "(12) ",
+        "- ",
+        "( ",
+        "| 5 ",
+        "14th ",
+    ),
+    *(
+        "pin is ",
+        "4711 ",
+        "has ",
+        "**Bold** ",
+        "a_long_snake_name ",
+        "SG.",
+        "MALT ",
+        "GB29 ",
+        "NWBK ",
+        "6016 ",
+    ),
+)
+INNOCENT_NUMBERS = (
+    *("There are 27 boats", "in 1887, when it", "at 11:30 or so", "some 4,000,000 more", "the 14th of May"),
+    *("a 20% share of", "on Python 3.11.7 here", "\n1. **Check** it", "| 0.72 | 1.05 | of", "it (12) was"),
+    *(
+        "on 2026-11-16 it",
+        "costs $38 now",
+        "a_long_snake_name is",
+        "What is **bold** here",
+        "read-only-memory is",
+    ),
+)
+LOUD = (
+    *(
+        "call 030 1234",
+        "call 12 - 34",
+        "AB 12 is",
+        "my pin is 4711",
+        "my password is hunter!x",
+        "http://a:b",
+        "a@",
+    ),
+    *("x12", "12345", "glpat-abcdefghijklmnop", "born on", "-----BEGIN ", "1.2.3.4", "SG.", "+49"),
+)
+
+
 @given(text=st.lists(fragments, min_size=1, max_size=12).map("".join), data=st.data())
 @settings(max_examples=300, deadline=None)
 async def test_stream_is_the_same_for_hostile_mixtures(text: str, data: st.DataObject) -> None:
     """Halves of everything, joined at random and cut at random."""
     tested = PIIDetector(method="placeholder")
     assert await streamed(tested, data.draw(cut(text))) == await cleaned(tested, text)
+
+
+class Looking(PIIDetector):
+    """Looks at all text, also at what is obviously harmless."""
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Pass nothing."""
+        del text, start
+        return -1
+
+
+@pytest.mark.parametrize("strategy", ["redact", "warn"])
+@given(
+    text=st.lists(st.one_of(fragments, *[st.sampled_from(WORDS)] * 3), max_size=20).map("".join),
+    data=st.data(),
+)
+@settings(max_examples=400, deadline=None)
+async def test_nothing_is_missed_in_text_that_is_passed_without_a_look(
+    strategy: Strategy, text: str, data: st.DataObject
+) -> None:
+    """The same text comes out as if everything were looked at, and the same is told."""
+    told: list[list[str]] = [[], []]
+    quick = PIIDetector(strategy, on_detection=lambda found, _: told[0].extend(item.type for item in found))
+    slow = Looking(strategy, on_detection=lambda found, _: told[1].extend(item.type for item in found))
+    chunks = data.draw(cut(text))
+    assert await streamed(quick, chunks) == await streamed(slow, chunks)
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("text", INNOCENT_NUMBERS)
+def test_ordinary_numbers_are_passed_without_a_look(text: str) -> None:
+    """Counts, prices, years, times, dates, versions and lists cost no more than words do."""
+    assert PIIFinder().quiet_to(text, 0) == text.rindex(" ") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("It was in 1887", "1887"),
+        ("It was in 1887 ", "1887 "),
+        ("It was (27) (", "(27) ("),
+        ("It is 3.11.7,", "3.11.7,"),
+    ],
+)
+def test_number_at_the_end_waits_when_more_digits_may_follow(text: str, held: str) -> None:
+    """A short number may still become the beginning of a long one."""
+    assert text[PIIFinder().quiet_to(text, 0) :] == held
+
+
+@pytest.mark.parametrize("text", LOUD)
+def test_text_is_looked_at_when_it_may_hold_a_finding(text: str) -> None:
+    """Numbers that are long, or near others, or named, and words like those of keys."""
+    assert PIIFinder().quiet_to(text + " and so on", 0) == -1
+
+
+@pytest.mark.parametrize("size", [1, 3, 24, 100])
+@pytest.mark.parametrize(
+    ("before", "token"),
+    [
+        ("", "SG." + "abcdefgh" * 2 + "." + "ijklmnop" * 2),
+        ("", "AKIA" + "ABCDEFGH" * 2),
+        ("", "whsec_" + "abcde+fg" * 3),
+        ("hooks.slack.com/services/", "abc/defg/hijklmnop"),
+    ],
+)
+async def test_token_is_found_when_it_has_neither_digits_nor_marks(
+    before: str, token: str, size: int
+) -> None:
+    """Whether or not there are digits near it."""
+    for text in (f"Use {before}{token} for it.", f"Use {before}{token} for 5 days."):
+        chunks = pieces(text, *range(size, len(text), size))
+        assert token not in await streamed(PIIDetector(), chunks)
+        assert await streamed(PIIDetector(), chunks) == await cleaned(PIIDetector(), text)
+
+
+def test_text_is_looked_at_when_it_is_held_back_from_the_middle_of_a_word() -> None:
+    """What makes the word a finding may stand in what was let out; from its beginning on it is harmless."""
+    assert PIIFinder().quiet_to("see -----BEGIN PRIVATE ", 7) == -1
+    assert PIIFinder().quiet_to("see the BEGIN PRIVATE ", 8) == len("see the BEGIN PRIVATE ")
 
 
 @pytest.mark.parametrize("name", LONG_SECRETS)

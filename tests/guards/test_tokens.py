@@ -139,6 +139,54 @@ def test_messages_of_one_answer_count_together() -> None:
     assert count_tokens(f"{first}\n{second}") <= 10
 
 
+@given(
+    messages=st.lists(
+        st.lists(st.sampled_from(("the", "harbour", "of", "tea")), min_size=1), min_size=1, max_size=6
+    ),
+    size=st.integers(1, 40),
+    more=st.integers(1, 400),
+)
+@quick
+def test_last_message_is_cut_where_the_others_leave_off(
+    messages: list[list[str]], size: int, more: int
+) -> None:
+    """Earlier messages count exactly, though they are counted only when it matters."""
+    texts = [" ".join(words) for words in messages]
+    used = sum(count_tokens(text) + 2 for text in texts)
+    cutter = TokenCutter(used + more)
+    last = " and so on, as ever" * 80
+    for text in texts:
+        assert through(cutter, [text[place : place + size] for place in range(0, len(text), size)]) == text
+    chunks = [last[place : place + size] for place in range(0, len(last), size)]
+    assert through(cutter, chunks) == truncate(last, more)
+
+
+def test_messages_are_not_counted_when_they_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text with fewer bytes than tokens may be is let through as it is; much of it is counted in between."""
+    counted: list[int] = []
+
+    class Counting:
+        """Notes how much is counted."""
+
+        def count(self, text: str) -> int:
+            """Count a token for each character."""
+            counted.append(len(text))
+            return len(text)
+
+    def tokenizer(encoding: str) -> Counting:
+        del encoding
+        return Counting()
+
+    monkeypatch.setattr(tokens, "_tokenizer", tokenizer)
+    cutter = TokenCutter(10**6)
+    for _ in range(3):
+        assert through(cutter, ["some tea ", "for two"]) == "some tea for two"
+    assert not counted
+    for _ in range(100):
+        through(cutter, ["some tea " * 100])
+    assert 60_000 < sum(counted) < 90_000
+
+
 @pytest.mark.parametrize("part", ["a", "\u4f60", " ", "\u0301", "\U0001f1e9", "a b", ";\n"])
 def test_time_is_linear_when_the_text_is_hostile(part: str) -> None:
     """A megabyte without a place to cut, in small chunks, costs seconds at most, not minutes."""

@@ -17,6 +17,7 @@ from recollect import (
     Memory,
     Message,
     Parallel,
+    PIIDetector,
     Processor,
     ReasoningPart,
     RecollectError,
@@ -156,6 +157,65 @@ async def test_events_show_what_is_stored_when_tools_hold_secrets(mode: Mode) ->
         ToolResult("c", "lookup", "[REDACTED]: [REDACTED]"),
     ]
     assert shown == [part for m in stored for part in m.parts if not isinstance(part, TextPart)]
+
+
+class Names(PIIDetector):
+    """Also finds a name, which the rules that it inherits take for ordinary text."""
+
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Find what is inherited, and the name."""
+        names = [Span(*match.span()) for match in re.finditer("Ada", text)]
+        return [*super().find_behind(text, start, ctx), *names]
+
+
+async def test_heir_is_asked_about_all_text_when_it_changes_what_is_found() -> None:
+    """What the parent may pass without a look is looked at, by a change of the class and of the object."""
+    chunks = ["Then Ada went", " to the harbour", " office."]
+    assert await streamed(Names(), chunks) == "Then [REDACTED] went to the harbour office."
+    changed = PIIDetector()
+    changed.find_behind = Names().find_behind  # type: ignore[method-assign]
+    assert await streamed(changed, chunks) == "Then [REDACTED] went to the harbour office."
+
+
+class Quick(NoOpening):
+    """Passes words without a look, and notes what it looks at."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.looked_at: list[str] = []
+
+    def find(self, text: str, ctx: RunContext) -> list[Span]:
+        """Find all numbers."""
+        self.looked_at.append(text)
+        return super().find(text, ctx)
+
+    def open_from(self, text: str) -> int:
+        """Hold back what may begin a number."""
+        return len(text.rstrip("0123456789-"))
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Pass text without digits."""
+        is_quiet = not any(letter.isdigit() for letter in text[start:])
+        return len(text) if is_quiet else super().quiet_to(text, start)
+
+
+async def test_text_is_not_looked_at_when_a_guard_says_that_it_is_quiet() -> None:
+    """A guard of one's own may spare itself the look; where it does not know, it looks."""
+    chunks = ["My number ", "is ", "123-45", "-6789", " ", "indeed."]
+    guard = Quick()
+    assert await streamed(guard, chunks) == "My number is [REDACTED] indeed."
+    assert guard.looked_at
+    assert all(NUMBER[0] in text for text in guard.looked_at)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+async def test_word_is_not_swallowed_when_it_is_only_reported_and_little_is_held_back(size: int) -> None:
+    """A guard that warns lets long words out, whatever its limit is."""
+    guard = PIIDetector("warn")
+    guard.holdback_limit, guard.batch = 10, 2
+    text = "an incomprehensibly long word"
+    chunks = [text[start : start + size] for start in range(0, len(text), size)]
+    assert await streamed(guard, chunks) == text
 
 
 class PinGuard(PatternGuard):

@@ -95,14 +95,16 @@ class HoldBack:
         replacement: Callable[[str], str] = lambda _: REDACTED,
         settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
         find_behind: Callable[[str, int], list[Span]] | None = None,
+        quiet_to: Callable[[str, int], int] = lambda _, __: -1,
         batch: int = 1,
     ) -> None:
         """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
 
         `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
         each stretch of text before it is let out: the text around it, and where in that it begins and ends.
-        `find_behind` may leave out what ends before a place. Small chunks are looked at together, once there
-        are as many characters as a `batch` has.
+        `find_behind` may leave out what ends before a place. `quiet_to` may say up to where text that is held
+        back from a place on holds nothing, so that it need not be looked at; -1 says that it must. Small
+        chunks are looked at together, once there are as many characters as a `batch` has.
         """
         self._find = find
         self._open_from = open_from
@@ -111,9 +113,10 @@ class HoldBack:
         self._replacement = replacement
         self._settle = settle
         self._find_behind = find_behind
-        self._waiting = ""
-        self._context = ""
-        self._held = ""
+        self._quiet_to = quiet_to
+        self._waiting: str = ""
+        self._context: str = ""
+        self._held: str = ""
         self._swallowed = ""
         self._swallowed_from = 0
 
@@ -130,8 +133,15 @@ class HoldBack:
         if self._swallowed:
             text = self._swallow(text)
         self._held += text
-        spans = self._spans(self._held)
-        out = self._release(self._boundary(spans), spans)
+        before = len(self._context)
+        whole = self._context + self._held
+        quiet = self._quiet_to(whole, before)
+        if quiet >= before:
+            out, self._held = whole[before:quiet], whole[quiet:]
+            self._context = whole[max(quiet - _CONTEXT, 0) : quiet]
+        else:
+            spans = self._spans(self._held)
+            out = self._release(self._boundary(spans), spans)
         if len(self._held) <= self._limit:
             return out
         # The open match is longer than may be held back: it goes, and so does the rest of it.
@@ -174,9 +184,8 @@ class HoldBack:
         before = len(self._context)
         self._settle(self._context + self._held, before, before + boundary)
         text, self._held = self._held[:boundary], self._held[boundary:]
-        out = apply_spans(text, [span for span in spans if span.end <= boundary])
         self._context = (self._context + text)[-_CONTEXT:]
-        return out
+        return apply_spans(text, [span for span in spans if span.end <= boundary])
 
     def _spans(self, text: str) -> list[Span]:
         """Find spans in text that stands behind what was let out, which a match may look at but not touch."""

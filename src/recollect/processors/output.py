@@ -8,7 +8,7 @@ behind it.
 Text that was let out by the last one is released and never edited again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from operator import itemgetter
 from time import perf_counter
 from typing import TypeAlias, cast
@@ -45,15 +45,18 @@ class OutputChain:
         """All text that was released."""
         return self._released.text()
 
-    async def push(self, step: int, part: StreamPart) -> list[StreamPart]:
-        """Send a part through all stages and return what is released."""
-        if step != self._even_step or type(part) is not TextDelta:
-            released = await self._send(step, [part], 0)
-            if step != self._even_step:
-                self._look_for_the_short_way(step)
-            return released
+    def push(self, step: int, part: StreamPart) -> Awaitable[list[StreamPart]]:
+        """Send a part through all stages; awaited, it is what is released."""
         # Text, which nearly every part is, takes a way without detours for as long as it stays one text.
-        return await self._push_text(step, part)
+        if step == self._even_step and type(part) is TextDelta:
+            return self._push_text(step, part)
+        return self._push_part(step, part)
+
+    async def _push_part(self, step: int, part: StreamPart) -> list[StreamPart]:
+        released = await self._send(step, [part], 0)
+        if step != self._even_step:
+            self._look_for_the_short_way(step)
+        return released
 
     async def _push_text(self, step: int, part: TextDelta) -> list[StreamPart]:
         started = perf_counter()

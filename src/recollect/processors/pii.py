@@ -139,7 +139,15 @@ class PIIDetector(SpanGuard):
 
     def open_from(self, text: str) -> int:
         """Return where something may begin that is not finished at the end of the text."""
-        place = self._finder.open_from(text)
+        return self._waiting_from(self._finder.open_from(text), text)
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Return where the last word begins, if nothing else of a text can be or become a finding, or -1."""
+        # What is only reported is let out in parts: its end may stand behind `start`.
+        place = self._finder.quiet_to(text, 0 if self._strategy == "warn" else start)
+        return place if place < 0 else self._waiting_from(place, text)
+
+    def _waiting_from(self, place: int, text: str) -> int:
         # What is only reported must never be swallowed, however long it is.
         most = self.holdback_limit - self.batch
         return max(place, len(text) - most) if self._strategy == "warn" else place

@@ -20,6 +20,8 @@ P = TypeVar("P", bound=ToolCall | ToolResult)
 DEFAULT_HOLDBACK = 256
 """How many characters a stream may be held back for an unfinished match."""
 
+_LOOKS = frozenset(("find", "find_behind", "open_from", "quiet_to", "settle"))
+
 
 class SpanGuard(Processor):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
@@ -70,6 +72,15 @@ class SpanGuard(Processor):
         """
         return 0
 
+    def quiet_to(self, text: str, start: int) -> int:  # noqa: ARG002 - a guard of its own looks at them
+        """Return up to where a text holds nothing to find, also if more text comes; -1 asks for a look.
+
+        On a stream it is asked first about what is held back, from `start` on: what is obviously harmless
+        need not be looked at. It is not asked if an heir of its class has another `find`, `open_from` or
+        `settle`.
+        """
+        return -1
+
     def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Take note of a stretch of text that is about to be let out or handed on, each once; may abort.
 
@@ -101,37 +112,48 @@ class SpanGuard(Processor):
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
         """Let out the text that can no longer become part of a match, and clean what is not text."""
-        ctx.state["streamed"] = True
         if not isinstance(part, TextDelta):
+            ctx.state["streamed"] = True
             return [self._cleaned_tool(part, ctx)]
-        text = self._holdback(ctx).feed(part.text)
-        return [part] if text == part.text else _delta(text)
+        holdback = ctx.state.get("holdback") or self._new_holdback(ctx)
+        text = holdback.feed(part.text)
+        if not text:
+            return []
+        return [part] if text == part.text else [TextDelta(text)]
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Let out the rest."""
-        return _delta(self._holdback(ctx).finish())
+        holdback: HoldBack | WholeText | None = ctx.state.get("holdback")
+        text = holdback.finish() if holdback else ""
+        return [TextDelta(text)] if text else []
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at every message of the turn, but not again at what was cleaned as it streamed."""
         streamed = (TextPart, ToolCall, ToolResult) if "streamed" in ctx.state else ()
         return [self._cleaned(m, ctx, streamed if m.origin == "response" else ()) for m in messages]
 
-    def _holdback(self, ctx: RunContext) -> HoldBack | WholeText:
-        if "holdback" not in ctx.state:
-            ctx.state["holdback"] = (
-                WholeText(lambda text: self._clean(text, ctx))
-                if self.holds_whole_text
-                else HoldBack(
-                    lambda text: self.checked_find(text, ctx),
-                    self.open_from,
-                    limit=self.holdback_limit,
-                    batch=self.batch,
-                    replacement=self.replacement_of_open,
-                    find_behind=lambda text, start: self.checked_find(text, ctx, start),
-                    settle=lambda text, start, end: self.settle(text, start, end, ctx),
-                )
+    def _new_holdback(self, ctx: RunContext) -> HoldBack | WholeText:
+        holdback = (
+            WholeText(lambda text: self._clean(text, ctx))
+            if self.holds_whole_text
+            else HoldBack(
+                lambda text: self.checked_find(text, ctx),
+                self.open_from,
+                limit=self.holdback_limit,
+                batch=self.batch,
+                replacement=self.replacement_of_open,
+                find_behind=lambda text, start: self.checked_find(text, ctx, start),
+                settle=lambda text, start, end: self.settle(text, start, end, ctx),
+                quiet_to=self.quiet_to if self._is_quick() else lambda _, __: -1,
             )
-        return cast("HoldBack | WholeText", ctx.state["holdback"])
+        )
+        ctx.state["holdback"], ctx.state["streamed"] = holdback, True
+        return holdback
+
+    def _is_quick(self) -> bool:
+        """Whether `quiet_to` speaks for the guard: nothing on it, and no heir of its class, looks anew."""
+        owners = (vars(owner).keys() for owner in (self, *type(self).__mro__))
+        return "quiet_to" in next(names for names in owners if not names.isdisjoint(_LOOKS))
 
     def _cleaned(self, message: Message, ctx: RunContext, done: tuple[type, ...] = ()) -> Message:
         before = message.parts
@@ -172,7 +194,3 @@ def _are_spans(found: object, text: str) -> bool:
         isinstance(span, Span) and 0 <= span.start <= span.end <= len(text)
         for span in cast("list[object]", found)
     )
-
-
-def _delta(text: str) -> list[StreamPart]:
-    return [TextDelta(text)] if text else []

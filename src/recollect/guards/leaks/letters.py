@@ -22,8 +22,9 @@ _MOST_LETTERS = 4  # of one character: a few stand for whole sentences, which wo
 _OTHERS = punctuation + whitespace + "".join(map(chr, range(32))) + "\x7f"
 _LOWER = {ord(letter): letter.lower() for letter in ascii_letters + digits}
 _LETTERS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS))}
-_GAPS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS), " ")}
+_GAPS = bytes(ord(_LOWER.get(code, " ")) for code in range(256))  # bytes are looked up much faster than text
 _LONG_GAP = " " * (LONGEST_GAP + 1)
+_MOST_FORMS = 8192
 
 
 def letters_of(text: str) -> str:
@@ -31,11 +32,13 @@ def letters_of(text: str) -> str:
     return text.translate(_LETTERS) if text.isascii() else "".join(map(_folded, text))
 
 
-def plain_letters(text: str) -> str:
-    """Return the letters of a text that is plain, or nothing: ASCII without a long gap."""
-    if not text.isascii() or _LONG_GAP in text.translate(_GAPS):
-        return ""
-    return text.translate(_LETTERS)
+def plain_form(text: str) -> str:
+    """Return a plain text with its letters in their places and blanks between them, or nothing.
+
+    It is plain if no character stands for several letters, and there is no long gap.
+    """
+    form = text.encode().translate(_GAPS).decode() if text.isascii() else text.translate(_FORMS)
+    return "" if _LONG_GAP in form or BREAK in form else form
 
 
 def letters_and_places(text: str, start: int) -> tuple[str, list[int]]:
@@ -97,6 +100,23 @@ class LetterReader:
             out += BREAK * self._breaks
             where += [end] * self._breaks
             self.is_broken = True
+
+
+class _Forms(dict[int, str]):
+    """What stands in a plain text for each character, found out when it is first seen."""
+
+    def __missing__(self, code: int) -> str:
+        """Return a letter, a blank for what is none, or a break for what no plain text has."""
+        mark = chr(code)
+        letters = _folded(mark)
+        is_simple = len(letters) == mark.isalnum()
+        form = (letters or " ") if is_simple else BREAK
+        if len(self) < _MOST_FORMS:
+            self[code] = form
+        return form
+
+
+_FORMS = _Forms()
 
 
 @lru_cache(maxsize=8192)

@@ -7,6 +7,7 @@ letters in a row are not covered. All decisions are made letter by letter with t
 chunks make no difference.
 """
 
+import re
 from bisect import bisect_right
 from typing import NamedTuple, cast
 
@@ -16,7 +17,7 @@ from recollect.guards.leaks.letters import (
     LONGEST_GAP,
     LetterReader,
     letters_and_places,
-    plain_letters,
+    plain_form,
 )
 
 ENOUGH = 36
@@ -27,6 +28,10 @@ _AHEAD = _RUN + GRAM - 2  # how many letters behind one must be known to say whe
 _LONGEST_PAUSE = 24  # letters that are not covered, within a leak
 _LONGEST_WORD = 32
 _BATCH = 24  # so many characters are looked at together: most chunks are much shorter
+_LAST_LETTERS = [  # so many, in a plain text that is read backwards
+    re.compile(rf"(?P<last> *[^ ])(?: *[^ ]){{{count - 1}}}" if count else "(?!)")
+    for count in range(_AHEAD + 1)
+]
 _ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
 
 
@@ -73,9 +78,10 @@ class LeakMatcher:
         text, self._waiting = self._waiting, ""
         if self._places is None:
             whole = self._text + text
-            letters = "" if self._reader.is_broken else plain_letters(whole)
+            form = "" if self._reader.is_broken else plain_form(whole)
+            letters = form.replace(" ", "")
             if letters and self._find_seed(letters, self._next, len(letters) - _AHEAD) < 0:
-                return self._pass(whole, len(letters))
+                return self._pass(whole, form, len(letters))
             self._letters, self._places = letters_and_places(self._text, self._offset)
         self._text += text
         letters, places = self._reader.read(text)
@@ -116,18 +122,15 @@ class LeakMatcher:
         self._last: int = 0
         self._counts = [0, 0]
 
-    def _pass(self, whole: str, count: int) -> str:
+    def _pass(self, whole: str, form: str, count: int) -> str:
         """Let out plain text in which no leak begins, but for the last letters, which may begin one."""
         pending = min(_AHEAD, count - self._next)
-        place = len(whole)
-        last = -1
-        while pending:
-            place -= 1
-            if whole[place].isalnum():
-                pending -= 1
-                last = place if last < 0 else last
+        size = len(whole)
+        # No letters stand further apart than a gap.
+        found = _LAST_LETTERS[pending].match(form[: -pending * (LONGEST_GAP + 1) - 1 : -1])
+        last, place = (size - found.end("last"), size - found.end()) if found else (-1, size)
         start = _word_start(whole, place, self._before)
-        self._reader.skip(self._offset + len(whole), self._offset + last if last >= 0 else None)
+        self._reader.skip(self._offset + size, self._offset + last if last >= 0 else None)
         self._before = _letters_at_end(whole[:start], self._before)
         self._text = whole[start:]
         self._offset += start
@@ -285,7 +288,7 @@ class LeakMatcher:
         self._covered_to -= keep
         if self._start >= 0:
             self._start -= keep
-        elif self._letters == plain_letters(self._text):
+        elif self._letters == plain_form(self._text).replace(" ", ""):
             self._places = None
 
     def _hold_from(self, letter: int) -> int:

@@ -31,17 +31,15 @@ _DATE = (
 _GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
 _OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
-_WORDS = (
-    *("dob", "d.o.b", "born", "birth", "gebor", "geburt", "geb", "né", "naissance", "nacid", "nacim"),
-    *("nato", "nata", "nascid", "nascim", "nascita", "född", "födel", "født", "urodz", "ur."),
-    *("рожд", "родил", "生", "출생"),
-)
+_NAMES = re.compile(_LABEL, re.IGNORECASE)
+_WORDS = ("dob", "d.o.b", "born", "birth", "geb", "naiss", "naci", "nato", "nata", "nasci", "urodz", "ur.")
+_OTHER_WORDS = ("né", "föd", "fød", "рожд", "родил", "生", "출생")
 _WIDTH = 64
 
 
 def find_births(text: str) -> Iterator[Finding]:
     """Find dates right behind such words."""
-    if has_any(_WORDS, text.lower()):
+    if _has_words(text.lower()):
         for found in _BIRTH.finditer(text):
             yield Finding("dob", *found.span("date"), 0.9)
 
@@ -49,7 +47,16 @@ def find_births(text: str) -> Iterator[Finding]:
 def open_birth(text: str) -> int:
     """Return where a date at the end of a text may begin: behind the word that names it."""
     tail = text[-_WIDTH:]
-    if not has_any(_WORDS, tail.lower()):
+    if not _has_words(tail.lower()):
         return len(text)
     found = _OPEN.search(tail)
     return len(text) - len(tail) + found.start("rest") if found else len(text)
+
+
+def names_birth(text: str, start: int) -> bool:
+    """Whether words behind a place say that a date of birth follows."""
+    return _has_words(text[start:].lower()) and _NAMES.search(text, start) is not None
+
+
+def _has_words(text: str) -> bool:
+    return has_any(_WORDS, text) or (not text.isascii() and has_any(_OTHER_WORDS, text))

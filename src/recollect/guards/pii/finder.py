@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from recollect.guards.pii.addresses import find_emails, open_email
-from recollect.guards.pii.births import find_births, open_birth
+from recollect.guards.pii.births import find_births, names_birth, open_birth
 from recollect.guards.pii.cards import find_cards
 from recollect.guards.pii.finding import REACH, Finding, settled
 from recollect.guards.pii.iban import find_ibans, open_iban
@@ -12,7 +12,7 @@ from recollect.guards.pii.keys import find_private_keys, open_private_key
 from recollect.guards.pii.national import REGIONS, NationalIds
 from recollect.guards.pii.network import find_ips, find_macs
 from recollect.guards.pii.phones import find_phones, find_written_phones
-from recollect.guards.pii.secrets import find_secrets, open_secret
+from recollect.guards.pii.secrets import begins_token, find_secrets, names_secret, open_secret
 from recollect.guards.pii.ssn import find_ssns
 from recollect.guards.pii.urls import find_urls, open_url
 
@@ -25,7 +25,21 @@ TYPES = (*DEFAULT_TYPES, "url")
 PATTERN_WIDTH = 128
 """How much text a stream holds back for patterns of the user's own."""
 
-_MAYBE = re.compile(r"[0-9@]|[_-][A-Za-z0-9_-]{8}|[!#$%^&*~?][A-Za-z]|-----")
+# It begins with one set of characters, which most text has none of: the search then skips all others.
+_MAYBE = re.compile(
+    r"[0-9@_!#$%^&*~?-](?:(?<=[0-9@])|(?<=[_-])[A-Za-z0-9_-]{8}|(?<=[!#$%^&*~?])[A-Za-z]|(?<=-)----)"
+)
+# A number that is a word by itself, not behind other digits, and too short to be a finding.
+_MARK = r"[ .\-/()+\u00a0\u202f\u2011]"
+_SHORT = (
+    rf"(?<![^\s(\[*\"'`$€£|])(?<![A-Z]{{2}}\s)(?<!\d\s)(?<!\d{_MARK}\s)(?<!\d{_MARK}{{2}}\s)"
+    r"(?:[0-9]{1,4}(?:[.:][0-9]{1,3}|st|nd|rd|th|s|%)?|[0-9]{1,3}(?:,[0-9]{3}){1,3}"
+    r"|[0-9]{1,2}(?:\.[0-9]{1,2}){2}|(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})(?!\.\.)[.,;:!?)\]*\"'`]{0,2}"
+)
+# Behind it stands a blank, and then what parts it from any other number.
+_APART = r"(?=\s(?:[^\s\d.\-/()+\u2011]|\D{3}))"
+_QUIET = re.compile(rf"(?:[^0-9@_:-]+|[_-](?!(?<=-)----)|:(?!//)|{_SHORT}{_APART})*+")
+_SHORT_AT_END = re.compile(rf"{_SHORT}(?:\s[^0-9]{{0,2}})?\Z")
 _RUN = re.compile(r"(?:\+|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
 _RUN_MARKS = " .-/()+\u00a0\u202f\u2011"
 _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
@@ -72,6 +86,7 @@ class PIIFinder:
         }
         self._rules = [rule for name, rule in known.items() if name in self._types]
         self._run_rules = list(self._chosen_run_rules())
+        self._is_wide = bool(self._patterns) or "url" in self._types  # looks for what any text may be
 
     @property
     def looks_for_something(self) -> bool:
@@ -86,7 +101,7 @@ class PIIFinder:
             for match in pattern.finditer(text)
             if match.end() > match.start()
         ]
-        if "url" in self._types or _MAYBE.search(text, start):
+        if "url" in self._types or _MAYBE.search(text, start) or begins_token(text):
             for rule in self._rules:
                 found += rule(text)
             if self._run_rules:
@@ -100,6 +115,25 @@ class PIIFinder:
         """
         place = self._open(text)
         return place if place == len(text) else _begin_of_word(text[:place])
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
+
+        Most text is so, and this costs much less than a look. What stands before need not be known: whatever
+        was not open at `start`, where a word begins, stays closed.
+        """
+        quiet = _QUIET.match(text, start)
+        size, end = len(text), quiet.end() if quiet else start
+        if self._is_wide or (end < size and not _SHORT_AT_END.match(text, end)):
+            return -1
+        word = _begin_of_word(text if end == size else text[:end])
+        if size - word >= REACH or (start and not text[start - 1].isspace()) or names_birth(text, start):
+            return -1
+        if begins_token(text) or (_MAYBE.search(text, start) and names_secret(text, start)):
+            return -1
+        if not text[-1:].islower() and _TWO_LETTERS.search(text, max(0, size - 4)):
+            return -1
+        return word
 
     def _open(self, text: str) -> int:
         size = len(text)

@@ -39,6 +39,8 @@ _WORDS = (
     *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
     *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
 )
+_UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "hooks.slack.com")
+_JOINED = re.compile(r"[_-](?=[A-Za-z0-9_-]{8})")
 _TRAILING = ".,!?)]}:"
 _MORE = "a1"  # goes on with any secret that can go on
 _CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
@@ -76,6 +78,18 @@ def open_secret(text: str) -> int:
             if found.end == len(longer) and begin + found.start < len(text):
                 best = min(best, begin + found.start)
     return best
+
+
+def begins_token(text: str) -> bool:
+    """Whether a text may hold a token that has neither digits nor marks, as a few have."""
+    return has_any(_UNMARKED, text)
+
+
+def names_secret(text: str, start: int) -> bool:
+    """Whether words behind a place, with digits or marks as secrets have them, may be one."""
+    if _JOINED.search(text, start) and _TOKEN.search(text, start):
+        return True
+    return has_any(_WORDS, text.lower()) and _LABEL.search(text) is not None
 
 
 def _open_url(text: str) -> int:
