@@ -38,6 +38,6 @@ def chat(  # noqa: PLR0917 - one for each option
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
     SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
-    if json or sys.stdin is None or not sys.stdin.isatty():
+    if json or not sys.stdin.isatty():
         raise typer.Exit(PipedChat(engine, session, skills, as_json=json).run())
     TerminalChat(engine, session, skills, is_new=new).run()

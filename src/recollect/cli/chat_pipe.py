@@ -1,8 +1,6 @@
 """A chat through a pipe: every line is a prompt, every answer is printed whole or as JSON."""
 
-import io
 import json
-import sys
 from collections.abc import Iterator, Sequence
 
 import typer
@@ -92,8 +90,7 @@ def as_json(result: AgentRunResult) -> dict[str, object]:
 
 def _lines() -> Iterator[str]:
     """Return the prompts: every line that says something."""
-    stream = typer.get_binary_stream("stdin") if sys.stdin else io.BytesIO()
-    for raw in stream:
+    for raw in typer.get_binary_stream("stdin"):
         try:
             line = raw.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
