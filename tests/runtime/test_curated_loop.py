@@ -102,6 +102,26 @@ async def test_what_is_written_is_what_left_the_guards(tmp_path: Path, way: Way)
         assert setup.curated("MEMORY.md") == "Her address is ***@***.***."
 
 
+async def test_a_change_that_could_not_be_made_is_in_the_trace_and_the_events(tmp_path: Path) -> None:
+    """Somebody has changed the file between the call and the end of the turn."""
+    write(tmp_path, "MEMORY.md", "The boat is red.")
+
+    def look_away(_: object) -> str:
+        write(tmp_path, "MEMORY.md", "The ship is blue.")
+        return "gone"
+
+    forget = ToolCall("1", "memory", {"action": "remove", "old_text": "boat"})
+    model = ScriptedModel([forget, look_away])
+    async with loaded(tmp_path, "curated", model) as setup:
+        result = await setup.say("run", "forget my boat")
+        (event,) = await setup.events()
+        assert setup.curated("MEMORY.md") == "The ship is blue."
+    assert (event.name, event.run_id) == ("curated_memory_change_failed", result.run_id)
+    assert event.payload == {"operation": "commit", "category": "stale_change"}
+    (error,) = [entry.error for entry in result.trace if entry.error]
+    assert error.startswith("StaleChangeError: a change no longer fits MEMORY.md and was not made")
+
+
 async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
     """There is no automatic persistence in curated mode."""
     async with loaded(tmp_path, "curated", ScriptedModel("how nice")) as setup:

@@ -154,6 +154,7 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
         memory_limit=curated.memory_limit,
         user_limit=curated.user_limit,
         approval=curated.approval,
+        audit=StoreAudit(handle, config.user_id),
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.base import CompletedRun, Recollection, StartedRun
+from recollect.backends.base import AuditLog, CompletedRun, Recollection, StartedRun
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import Source
 from recollect.backends.curated.plan import Change, Refusal, read_change
@@ -16,7 +16,7 @@ from recollect.backends.curated.snapshot import render, render_problem
 from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.checks import check_int
-from recollect.errors import InvalidArgumentError, StaleChangeError, StorageError
+from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
 from recollect.recall.offload import Offload
 
@@ -31,6 +31,9 @@ RULE = (
     "you. Change them with the tool `memory`."
 )
 """What the system prompt says about curated memory."""
+
+FAILED = "curated_memory_change_failed"
+"""The event of a run whose changes could not be made, or not all of them; the trace has the reason."""
 
 _readers = Offload(2, "recollect-curated-read")
 
@@ -49,8 +52,12 @@ class CuratedMemoryBackend:
         user_limit: int = LIMITS["user"],
         approval: bool = False,
         lock_seconds: float = LOCK_SECONDS,
+        audit: AuditLog | None = None,
     ) -> None:
-        """Take the folder, the limits in characters, and whether a person must approve every change."""
+        """Take the folder, the limits in characters, and whether a person must approve every change.
+
+        With `audit`, a change that the model was told of and that could not be made becomes an event.
+        """
         limits: dict[Target, int] = {
             "memory": check_int(memory_limit, "memory_limit", minimum=1),
             "user": check_int(user_limit, "user_limit", minimum=1),
@@ -62,6 +69,7 @@ class CuratedMemoryBackend:
         place = Path(folder).expanduser().absolute()
         self.folder = CuratedFolder(place, limits=limits, lock_seconds=lock_seconds)
         self.approval = approval
+        self._audit = audit
         # One thread: of all writers in this process only one waits for those in others.
         self._writer = Offload(1, "recollect-curated-write")
         self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)
@@ -73,6 +81,15 @@ class CuratedMemoryBackend:
 
     async def persist_after_run(self, run: CompletedRun) -> None:
         """Make the changes of the run's successful calls, as they left the guards, or let them wait."""
+        try:
+            await self._persist(run)
+        except RecollectError as error:
+            if self._audit is not None:
+                failed = {"operation": "commit", "category": error.code}
+                await self._audit.record(FAILED, failed, session_id=run.session_id, run_id=run.run_id)
+            raise
+
+    async def _persist(self, run: CompletedRun) -> None:
         changes, spoilt = _changes(run.messages)
         if changes:
             work = enqueue if self.approval else CuratedFolder.commit
