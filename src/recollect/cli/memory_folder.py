@@ -11,6 +11,7 @@ from recollect.backends.curated.edits import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange
 from recollect.backends.curated.plan import Operation
+from recollect.backends.curated.text import Target
 from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError
@@ -38,7 +39,8 @@ def _configured(config: Path) -> CuratedFolder:
     if config == DEFAULT_CONFIG and not (config / FILE).exists():
         return CuratedFolder(Path(DEFAULT_FOLDER))
     curated = load_config(config).curated
-    return CuratedFolder(curated.folder, limits={"memory": curated.memory_limit, "user": curated.user_limit})
+    limits: dict[Target, int] = {"memory": curated.memory_limit, "user": curated.user_limit}
+    return CuratedFolder(curated.folder, limits=limits, log_limit=curated.log_limit)
 
 
 def change_lines(change: LoggedChange) -> list[str]:

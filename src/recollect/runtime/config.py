@@ -27,15 +27,17 @@ _STORES = ("sqlite", "postgresql", "postgres")
 _USUAL_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
 _LONGEST_TIMEOUT = 3600.0
 _MOST_CHARACTERS = 1_000_000
+_MOST_CHANGES = 10_000  # each change of memory reads the whole log
 
 
 @dataclass(frozen=True, slots=True)
 class CuratedConfig:
-    """Where the curated files lie, how long they may become, and whether a person approves changes."""
+    """Where the curated files lie, how long they and their log may be, and whether a person approves."""
 
     folder: Path
     memory_limit: int = 2200
     user_limit: int = 1375
+    log_limit: int = 1000
     approval: bool = False
 
 
@@ -115,6 +117,7 @@ def _curated(section: Section, base: Path) -> CuratedConfig:
         folder=base / section.text("folder", f"{FOLDER}/memories"),
         memory_limit=section.whole("memoryLimit", 2200, 1, _MOST_CHARACTERS),
         user_limit=section.whole("userLimit", 1375, 1, _MOST_CHARACTERS),
+        log_limit=section.whole("logLimit", 1000, 1, _MOST_CHANGES),
         approval=section.flag("approval", default=False),
     )
     section.end()

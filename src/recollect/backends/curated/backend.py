@@ -12,6 +12,7 @@ from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import Source
 from recollect.backends.curated.plan import Change, Refusal, read_change
 from recollect.backends.curated.review import enqueue
+from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.snapshot import render, render_problem
 from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
@@ -51,11 +52,13 @@ class CuratedMemoryBackend:
         memory_limit: int = LIMITS["memory"],
         user_limit: int = LIMITS["user"],
         approval: bool = False,
+        log_limit: int = LOG_LIMIT,
         lock_seconds: float = LOCK_SECONDS,
         audit: AuditLog | None = None,
     ) -> None:
         """Take the folder, the limits in characters, and whether a person must approve every change.
 
+        The log keeps at least the newest `log_limit` changes, and never twice as many for long.
         With `audit`, a change that the model was told of and that could not be made becomes an event.
         """
         limits: dict[Target, int] = {
@@ -67,7 +70,12 @@ class CuratedMemoryBackend:
             raise InvalidArgumentError("approval", f"must be True or False, not {approval!r:.60}")
         # A program that changes its working folder keeps its memory.
         place = Path(folder).expanduser().absolute()
-        self.folder = CuratedFolder(place, limits=limits, lock_seconds=lock_seconds)
+        self.folder = CuratedFolder(
+            place,
+            limits=limits,
+            log_limit=check_int(log_limit, "log_limit", minimum=1),
+            lock_seconds=lock_seconds,
+        )
         self.approval = approval
         self._audit = audit
         # One thread: of all writers in this process only one waits for those in others.
@@ -110,6 +118,7 @@ class CuratedMemoryBackend:
             "folder": str(self.folder.path),
             "memory_limit": limits["memory"],
             "user_limit": limits["user"],
+            "log_limit": self.folder.log_limit,
             "approval": self.approval,
         }
 

@@ -3,6 +3,7 @@
 Everything here waits for the disk and for other writers, so an event loop calls it in a thread.
 """
 
+import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,8 +25,11 @@ from recollect.backends.curated.journal import (
 from recollect.backends.curated.plan import Change, Plan, Refusal, plan
 from recollect.backends.curated.queue import PendingChange, Queue
 from recollect.backends.curated.scan import find_threat
+from recollect.backends.curated.shorten import LOG_LIMIT, is_too_long, shorten
 from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
 from recollect.errors import RecollectError, StaleChangeError, StorageError, StorageReadOnlyError
+
+_log = logging.getLogger("recollect")
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others."""
@@ -37,14 +41,20 @@ class CuratedFolder:
     """Where curated memory is kept."""
 
     def __init__(
-        self, folder: Path, *, limits: Mapping[Target, int] = LIMITS, lock_seconds: float = LOCK_SECONDS
+        self,
+        folder: Path,
+        *,
+        limits: Mapping[Target, int] = LIMITS,
+        log_limit: int = LOG_LIMIT,
+        lock_seconds: float = LOCK_SECONDS,
     ) -> None:
-        """Name the folder, the limit of each file, and how long to wait for other writers."""
+        """Name the folder, the limits of the files and the log, and how long to wait for other writers."""
         self.path = folder
         self.limits = dict(limits)
         self.files = {target: CuratedFile(folder / name) for target, name in FILE_NAMES.items()}
         self.journal = Journal(folder / "changes.jsonl")
         self.queue = Queue(folder / "pending.json")
+        self.log_limit = log_limit
         self._lock_seconds = lock_seconds
 
     def read(self, target: Target) -> Parsed:
@@ -78,7 +88,20 @@ class CuratedFolder:
         with locked(places, self._lock_seconds):
             for place in places:
                 sweep(place)
-            yield OpenFolder(self, self.history())
+            history = self.history()
+            self._shorten_log(history)
+            yield OpenFolder(self, history)
+
+    def _shorten_log(self, history: History) -> None:
+        try:
+            if is_too_long(self.journal, history, self.log_limit):
+                # What the log says was decided would wait again without the log.
+                if (waiting := self.pending(history)) != self.queue.read():
+                    self.queue.write(waiting)
+                shorten(self.journal, history, self.log_limit)
+        except StorageError as error:
+            # A log that is too long is no reason to refuse a change.
+            _log.warning("the log of curated memory was not shortened: %s", error)
 
     def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:
         """Make the changes of a run: each whole or not at all, each file written once, and never twice.
