@@ -142,6 +142,18 @@ def write_without_permission(line: Connection, path: str) -> None:
     line.send_bytes(json.dumps(said).encode())
 
 
+def check_without_the_log(line: Connection, path: str) -> None:
+    """Ask whether a folder can be written to, as somebody who may do so but for its log."""
+    folder = CuratedFolder(Path(path))
+    folder.commit([addition("loads all that a writer needs")], Source("tool", "first", "s1"))
+    Path(path).chmod(0o777)
+    folder.journal.path.chmod(0o000)
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    line.send_bytes(_outcome(folder.check_writable).encode())
+
+
 def _commit(folder: CuratedFolder, text: str) -> None:
     folder.commit([addition(text)], Source("tool", "again", "s1"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.backends.curated_children import (
     SHARE,
+    check_without_the_log,
     kill_writers,
     write_share,
     write_within_a_size_limit,
@@ -81,15 +82,25 @@ def test_nothing_is_half_written_when_the_disk_is_full(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_folder_that_may_only_be_read_is_read(tmp_path: Path) -> None:
-    """Writing says what is missing, already when it is planned, and the entries and the log are there."""
-    folder = tmp_path / "memories"
+def reachable(folder: Path) -> Path:
+    """Make a folder that another user can reach: root becomes somebody else."""
     folder.mkdir()
-    # Root becomes somebody else, who must reach the folder.
     for place in (folder, *folder.parents):
         if os.access(place, os.W_OK) and place.stat().st_uid == os.geteuid() and place != Path("/"):
             place.chmod(place.stat().st_mode | 0o755)
+    return folder
+
+
+def test_folder_that_may_only_be_read_is_read(tmp_path: Path) -> None:
+    """Writing says what is missing, already when it is planned, and the entries and the log are there."""
+    folder = reachable(tmp_path / "memories")
     with Child(write_without_permission, str(folder)) as child:
         said = json.loads(child.hear())
     folder.chmod(0o755)
     assert said == ["StorageReadOnlyError", "StorageReadOnlyError", "1", "1"]
+
+
+def test_log_that_cannot_be_read_is_said_when_a_change_is_planned(tmp_path: Path) -> None:
+    """A model that was told of a success would be told wrong."""
+    with Child(check_without_the_log, str(reachable(tmp_path / "memories"))) as child:
+        assert child.hear() == b"StorageReadOnlyError"

@@ -133,7 +133,7 @@ async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_read_costs_no_answer_and_is_not_touched(tmp_path: Path) -> None:
-    """The snapshot has what there is, the tool says what is wrong, and the bytes stay."""
+    """The snapshot has what there is, the trace and the tool say what is wrong, and the bytes stay."""
     write(tmp_path, "USER.md", "Her name is Ada.")
     file = tmp_path / ".recollect" / "memories" / "MEMORY.md"
     file.write_bytes(b"caf\xe9")
@@ -142,6 +142,9 @@ async def test_a_file_that_cannot_be_read_costs_no_answer_and_is_not_touched(tmp
         result = await setup.say("run", "my boat is red")
     assert result.text == "noted"
     assert file.read_bytes() == b"caf\xe9"
+    (error,) = [entry.error for entry in result.trace if entry.error]
+    assert error.startswith("StorageCorruptError")
+    assert "MEMORY.md is not UTF-8 text" in error
     assert "Her name is Ada." in model.shown[0][0].text
     answer = next(item for message in result.messages for item in message.tool_results)
     assert '"success": true' not in str(answer.content).lower()

@@ -11,6 +11,7 @@ from typing import TypeAlias, cast
 import typer
 
 from recollect.backends.base import StartedRun
+from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.checks import check_id
 from recollect.cli.chat_loop import ChatLoop
 from recollect.cli.chat_waits import told_waits
@@ -181,9 +182,19 @@ class TerminalChat:
             run = StartedRun(self._session or "", "chat-memory", "/memory")
             found = self._loop.run(self._engine.backend.recall_before_run(run))
             show(found.snapshot or "It holds nothing yet.")
+            for problem in found.problems:
+                show(f"! {one_line(problem)}")
+            self._show_waiting()
         else:
             show("The gateway holds it; /why shows what it recalled for the last answer.")
         return False
+
+    def _show_waiting(self) -> None:
+        """Say how many changes wait for the person; nobody else can accept them."""
+        backend = self._engine.backend
+        waiting = len(backend.folder.pending()) if isinstance(backend, CuratedMemoryBackend) else 0
+        if waiting:
+            show(f"{waiting} waiting for approval: recollect memory approve")
 
     def sessions(self, _: str) -> bool:
         """List the sessions, the latest first."""

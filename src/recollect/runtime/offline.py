@@ -48,13 +48,12 @@ def _reported(result: ToolResult) -> str:
     """Say what a tool gave back."""
     if isinstance(result.content, dict):
         answer = cast("dict[str, object]", result.content)
-        return f"{OFFLINE}. " + (
-            "Noted." if answer.get("success") else f"I could not note that: {answer.get('error')}"
-        )
+        if not answer.get("success"):
+            return f"{OFFLINE}. I could not note that: {answer.get('error')}"
+        waits = " It waits for your approval: recollect memory approve"
+        return f"{OFFLINE}. Noted.{waits if 'approval' in str(answer.get('message')) else ''}"
     hits = _HIT.findall(str(result.content))
     if not hits:
-        return (
-            f'{OFFLINE}: I only quote memory. It holds nothing yet; "remember that …" has me note something.'
-        )
+        return f'{OFFLINE}: I only quote memory. It has nothing on this; "remember that …" notes something.'
     said = "".join(f"\n- {role} said: {text}" for role, text in hits)
     return f"{OFFLINE}: I only quote memory. In another session:{said}"

@@ -1,6 +1,5 @@
 """Long-term memory in two files that people can read and edit, and that the model keeps by a tool."""
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,8 +19,6 @@ from recollect.checks import check_int
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
 from recollect.recall.offload import Offload
-
-_log = logging.getLogger("recollect")
 
 DEFAULT_FOLDER = ".recollect/memories"
 """Where the files are if nothing else is said."""
@@ -85,7 +82,7 @@ class CuratedMemoryBackend:
     async def recall_before_run(self, run: StartedRun) -> Recollection:
         """Return both files as they are now; the run keeps seeing them like this."""
         del run
-        return Recollection(snapshot=await _readers.run(self._snapshot))
+        return await _readers.run(self._recollection)
 
     async def persist_after_run(self, run: CompletedRun) -> None:
         """Make the changes of the run's successful calls, as they left the guards, or let them wait."""
@@ -125,15 +122,16 @@ class CuratedMemoryBackend:
     async def close(self) -> None:
         """Do nothing: no file is kept open."""
 
-    def _snapshot(self) -> str:
+    def _recollection(self) -> Recollection:
         blocks: list[str] = []
+        problems: list[StorageError] = []
         for target in TARGETS:
             try:
                 blocks.append(render(target, self.folder.read(target).entries, self.folder.limits[target]))
             except StorageError as error:
-                _log.warning("a run goes on without a part of curated memory: %s", error)
+                problems.append(error)
                 blocks.append(render_problem(target))
-        return "\n\n".join(filter(None, blocks))
+        return Recollection(snapshot="\n\n".join(filter(None, blocks)), problems=tuple(problems))
 
 
 def _changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:

@@ -27,7 +27,13 @@ from recollect.backends.curated.queue import PendingChange, Queue
 from recollect.backends.curated.scan import find_threat
 from recollect.backends.curated.shorten import LOG_LIMIT, is_too_long, shorten
 from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
-from recollect.errors import RecollectError, StaleChangeError, StorageError, StorageReadOnlyError
+from recollect.errors import (
+    RecollectError,
+    StaleChangeError,
+    StorageError,
+    StorageReadOnlyError,
+    reported,
+)
 
 _log = logging.getLogger("recollect")
 
@@ -79,6 +85,9 @@ class CuratedFolder:
                 raise StorageReadOnlyError(
                     f"cannot write to {there}; give this user the right to write there"
                 )
+        log = self.journal.path
+        if log.exists() and not os.access(log, os.R_OK | os.W_OK):
+            raise StorageReadOnlyError(f"cannot read and write {log}; give this user the right to do both")
 
     @contextmanager
     def opened(self) -> Generator["OpenFolder"]:
@@ -120,7 +129,7 @@ class CuratedFolder:
                 except (StorageError, StaleChangeError) as error:
                     problems.append(error)
         if problems:
-            raise _reported(problems)
+            raise reported(problems)
         return made
 
     def _places(self) -> list[Path]:
@@ -215,11 +224,3 @@ class OpenFolder:
 def planned(entries: Sequence[str], change: Change, limit: int) -> Plan | Refusal:
     """Return what a change makes of the entries, with all that is checked of a text."""
     return plan(entries, change.operations, limit=limit, scan=find_threat)
-
-
-def _reported(problems: Sequence[RecollectError]) -> RecollectError:
-    """Return the one error that stands for all."""
-    if len(problems) == 1:
-        return problems[0]
-    first = next((one for one in problems if isinstance(one, StorageError)), problems[0])
-    return type(first)("; ".join(str(one) for one in problems))
