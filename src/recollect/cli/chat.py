@@ -37,9 +37,7 @@ def chat(  # noqa: PLR0917 - one for each option
     from recollect.runtime.skills import SkillFolder
 
     if session is not None:
-        check_id(
-            session, "session"
-        )  # an empty one, as of a variable that is not set, must not mean a new one
+        check_id(session, "session")  # an empty one, as of a variable that is not set, is not a new one
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
     SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
