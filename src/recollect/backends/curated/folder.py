@@ -86,7 +86,7 @@ class CuratedFolder:
                     f"cannot write to {there}; give this user the right to write there"
                 )
         log = self.journal.path
-        if log.exists() and not os.access(log, os.R_OK | os.W_OK):
+        if os.access(log, os.F_OK) and not os.access(log, os.R_OK | os.W_OK):
             raise StorageReadOnlyError(f"cannot read and write {log}; give this user the right to do both")
 
     @contextmanager
