@@ -31,6 +31,7 @@ reachable as `__cause__`. Nothing here is called `MemoryError`, because that nam
 is Python's own; catch `RecollectError` where document C says `MemoryError`.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 _LONGEST_NAME = 200  # a place inside a hostile JSON value can be a name of megabytes
@@ -209,3 +210,11 @@ class EraseIncompleteError(StorageError):
     """Rows of the user were still there after erasing; the erasure was rolled back."""
 
     code = "erase_incomplete"
+
+
+def reported(problems: Sequence[RecollectError]) -> RecollectError:
+    """Return the one error that stands for several; what is wrong with the storage comes first."""
+    if len(problems) == 1:
+        return problems[0]
+    first = next((one for one in problems if isinstance(one, StorageError)), problems[0])
+    return type(first)("; ".join(str(one) for one in problems))

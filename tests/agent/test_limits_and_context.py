@@ -5,7 +5,8 @@ from tests.agent.support import ADA, CALL, Mode, answer, both_modes, lookup, mod
 
 from recollect import Agent, InvalidArgumentError, Memory, Message, Processor, RecollectError, RunContext
 from recollect.messages import ToolCall
-from recollect.processors.tool_run import tool_context
+from recollect.processors.base import StreamPart
+from recollect.processors.tool_run import kept_call, tool_context
 
 pytestmark = [pytest.mark.anyio, both_modes]
 
@@ -97,6 +98,46 @@ async def test_a_tool_can_know_its_run_and_keep_something_in_it(mode: Mode) -> N
         agent = Agent(model_of(calls, "done"), tools=[count, counted])
         await answer(agent, mode, "count", resource_id=user)
     assert sorted(seen, key=str) == [("ada", -1), ("ada", 1), ("ada", 2), ("ben", -1), ("ben", 1), ("ben", 2)]
+
+
+class OnCalls(Processor):
+    """Takes a word out of calls before the tools run."""
+
+    id = "on-calls"
+
+    async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        """Edit the copy that is kept."""
+        del ctx
+        return ToolCall(call.id, call.name, {"word": "***"})
+
+
+class OnTheWay(Processor):
+    """Takes a word out of calls where they pass in the stream."""
+
+    id = "on-the-way"
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Edit what goes on."""
+        del ctx
+        return [ToolCall(part.id, part.name, {"word": "***"}) if isinstance(part, ToolCall) else part]
+
+
+@pytest.mark.parametrize("guard", [OnCalls, OnTheWay])
+async def test_a_tool_can_know_its_call_as_guards_let_it_be_kept(mode: Mode, guard: type[Processor]) -> None:
+    """It is given the model's own words, and each call of a step has its own copy, also by the same id."""
+    seen: list[tuple[str, object]] = []
+
+    async def look(word: str) -> str:
+        """Look."""
+        kept = kept_call()
+        seen.append((word, None if kept is None else kept.arguments["word"]))
+        return "seen"
+
+    calls = [ToolCall("a", "look", {"word": "one"}), ToolCall("a", "look", {"word": "two"})]
+    await answer(Agent(model_of(calls, "done"), tools=[look]), mode, "look")
+    await answer(Agent(model_of(calls, "done"), tools=[look], output_processors=[guard()]), mode, "look")
+    assert seen == [("one", "one"), ("two", "two"), ("one", "***"), ("two", "***")]
+    assert kept_call() is None
 
 
 async def test_a_tool_of_memory_says_that_it_needs_a_run(mode: Mode) -> None:

@@ -19,28 +19,30 @@ from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.folder_lock import locked
 from recollect.backends.curated.journal import Source
 from recollect.backends.curated.plan import Change, Operation
+from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.text import Target
 from recollect.errors import RecollectError
 
 LIMITS: dict[Target, int] = {"memory": 100_000, "user": 100_000}
 NOBODY = 65534
+SHARE = 15
 _WARM_UP = 10  # commits by which the time of one is measured
 
 
-def write_share(line: Connection, path: str, index: int, count: int, gate: Barrier) -> None:
+def write_share(line: Connection, path: str, index: int, gate: Barrier, log_limit: int = LOG_LIMIT) -> None:
     """Add entries to both files, each in a run of its own, at the same time as others."""
-    folder = CuratedFolder(Path(path), limits=LIMITS, lock_seconds=60)
+    folder = CuratedFolder(Path(path), limits=LIMITS, log_limit=log_limit, lock_seconds=60)
     gate.wait(60)
-    for number in range(count):
+    for number in range(SHARE):
         name = f"p{index}-{number}"
         folder.commit([addition(name), addition(name, "user")], Source("tool", name, "s1"))
     line.send_bytes(b"done")
 
 
-def kill_writers(line: Connection, path: str, rounds: int, seed: int) -> None:
+def kill_writers(line: Connection, path: str, rounds: int, seed: int, log_limit: int = LOG_LIMIT) -> None:
     """Have writers killed at random moments, and report what was wrong behind each."""
     rng = random.Random(seed)
-    folder = CuratedFolder(Path(path))
+    folder = CuratedFolder(Path(path), log_limit=log_limit)
     folder.commit([_counted(0)], Source("tool", "begin", "s1"))
     started = time.monotonic()
     for count in range(1, _WARM_UP):
@@ -100,8 +102,12 @@ def _state(folder: CuratedFolder) -> tuple[int, str]:
         return count, f"the file is torn: {parsed.entries}"
     history = folder.history()
     made = [change for change in history.changes if change.is_applied]
-    if history.known["memory"] != parsed.entries or len(made) != count + 1:
+    counted = [int(change.edits[-1].after.split()[1]) for change in made if change.edits[-1].after]
+    is_whole = len(made) == count + 1 or len(history.changes) >= folder.log_limit
+    if history.known["memory"] != parsed.entries or not is_whole:
         return count, f"the log says {len(made)} changes"
+    if counted != list(range(count + 1 - len(made), count + 1)):
+        return count, f"the log has a gap: {counted}"
     if any(change.source.kind != "tool" for change in made):
         return count, "the log blames a person"
     return count, ""
@@ -135,6 +141,18 @@ def write_without_permission(line: Connection, path: str) -> None:
         str(len(folder.history().changes)),
     ]
     line.send_bytes(json.dumps(said).encode())
+
+
+def check_without_the_log(line: Connection, path: str) -> None:
+    """Ask whether a folder can be written to, as somebody who may do so but for its log."""
+    folder = CuratedFolder(Path(path))
+    folder.commit([addition("loads all that a writer needs")], Source("tool", "first", "s1"))
+    Path(path).chmod(0o777)
+    folder.journal.path.chmod(0o000)
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    line.send_bytes(_outcome(folder.check_writable).encode())
 
 
 def _commit(folder: CuratedFolder, text: str) -> None:

@@ -136,6 +136,7 @@ async def test_status_is_json(tmp_path: Path) -> None:
         "folder": str(tmp_path),
         "memory_limit": 10,
         "user_limit": 1375,
+        "log_limit": 1000,
         "approval": True,
     }
     await backend.close()

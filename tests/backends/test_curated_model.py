@@ -11,6 +11,7 @@ from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange, Source
 from recollect.backends.curated.plan import Change, Operation, Plan, plan
 from recollect.backends.curated.review import approve, enqueue, reject, undo
+from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.text import serialise
 from recollect.errors import MemoryNotFoundError, StaleChangeError
 
@@ -22,11 +23,15 @@ LIMIT = 20
 class CuratedModel(RuleBasedStateMachine):
     """Changes a folder in every way there is, and keeps what its file must hold."""
 
+    log_limit = LOG_LIMIT
+
     def __init__(self) -> None:
         """Begin with nothing."""
         super().__init__()
         self._place = tempfile.TemporaryDirectory()
-        self._folder = CuratedFolder(Path(self._place.name), limits={"memory": LIMIT, "user": LIMIT})
+        self._folder = CuratedFolder(
+            Path(self._place.name), limits={"memory": LIMIT, "user": LIMIT}, log_limit=self.log_limit
+        )
         self._entries: tuple[str, ...] = ()
         self._is_noted = True
         self._runs = 0
@@ -106,13 +111,13 @@ class CuratedModel(RuleBasedStateMachine):
     def _change(self, work: "object") -> bool:
         """Do something that may be refused; say whether it was done."""
         assert callable(work)
-        lines = len(self._folder.history().changes)
+        before = {change.id for change in self._folder.history().changes}
         try:
             work()
         except (StaleChangeError, MemoryNotFoundError):
             return False
         # Whatever is logged on this file logs first what a person did.
-        changes = self._folder.history().changes[lines:]
+        changes = [change for change in self._folder.history().changes if change.id not in before]
         self._is_noted = self._is_noted or any(change.source.kind != "rejected" for change in changes)
         return True
 
@@ -126,5 +131,13 @@ class CuratedModel(RuleBasedStateMachine):
         return Source("tool", f"r{self._runs}", "s1")
 
 
+class ShortLogModel(CuratedModel):
+    """The same with a log that forgets nearly all."""
+
+    log_limit = 2
+
+
 TestCuratedModel = CuratedModel.TestCase
 TestCuratedModel.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+TestShortLogModel = ShortLogModel.TestCase
+TestShortLogModel.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

@@ -106,6 +106,34 @@ async def test_arguments_are_kept_as_they_left_the_guards(tmp_path: Path, mode: 
     assert "john" not in backend.folder.journal.path.read_text("utf-8")
 
 
+async def test_entry_is_not_found_by_what_a_guard_takes_out(tmp_path: Path, mode: Mode) -> None:
+    """The model is told at once; what is left of its words is a part of an entry that it did not mean."""
+    (tmp_path / "MEMORY.md").write_text("Bob: ***@***.***\n§\nAda: ada@example.com", "utf-8")
+    backend = CuratedMemoryBackend(tmp_path)
+    by_address = {"action": "remove", "old_text": "ada@example.com"}
+    script = [
+        call(by_address, 1),
+        call({"operations": [by_address]}, 2),
+        call(by_address | {"old_text": "Ada"}),
+    ]
+    result = await run(backend, mode, *script, "Gone.", guards=[EmailGuard()])
+    said = answers(result)
+    assert [one["success"] for one in said] == [False, False, True]
+    assert all("name the entry by another part" in one["error"] for one in said[:2])
+    assert not [entry.error for entry in result.trace if entry.error]
+    assert entries(tmp_path) == ["Bob: ***@***.***"]
+
+
+async def test_call_is_checked_as_it_will_be_kept(tmp_path: Path, mode: Mode) -> None:
+    """A redacted text may be there already, or no longer fit."""
+    (tmp_path / "MEMORY.md").write_text("Mail ***@***.***", "utf-8")
+    backend = CuratedMemoryBackend(tmp_path, memory_limit=20)
+    script = [call(add("Mail ada@example.com"), 1), call(add("a@b.c"), 2), "Noted."]
+    said = answers(await run(backend, mode, *script, guards=[EmailGuard()]))
+    assert said[0]["message"] == "already there; nothing changes"
+    assert "the file would have 30 characters" in said[1]["error"]
+
+
 @pytest.mark.parametrize("guard", [CallTrap, ResultTrap, Moderation])
 async def test_blocked_turn_leaves_nothing(tmp_path: Path, mode: Mode, guard: type[Processor]) -> None:
     """A trip on the call, on the result or on the text: not even the folder is made."""

@@ -44,6 +44,10 @@ class Terminal:
         """Do what Ctrl-C does."""
         os.killpg(self._process.pid, signal.SIGINT)
 
+    def kill(self) -> None:
+        """End the program without a word, as `kill -9` does."""
+        self._process.kill()
+
     def wait_for(self, wanted: str) -> str:
         """Wait until a text is printed behind what was waited for before; return all up to it."""
         until = time.monotonic() + self._seconds

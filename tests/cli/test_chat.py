@@ -123,6 +123,14 @@ def test_a_chat_without_a_configuration_says_what_to_do(tmp_path: Path) -> None:
     assert piped(tmp_path, "", "init", "--if-missing").returncode == 0
 
 
+@pytest.mark.parametrize("session", ["", "x" * 600])
+def test_a_session_that_can_be_none_is_refused_before_anything_is_asked(folder: Path, session: str) -> None:
+    """A variable that is not set must not begin a new session for each prompt."""
+    done = piped(folder, "hi\n", "chat", "--session", session)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: session: ")
+
+
 def test_a_model_that_cannot_be_used_is_an_error_for_each_prompt(folder: Path) -> None:
     """Programs find it in the JSON, people on the error stream; the exit code tells both."""
     done = piped(folder, "hi\nho\n", "chat", "--json", "--model", "nobody:nothing")

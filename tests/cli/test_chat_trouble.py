@@ -216,6 +216,62 @@ def test_an_error_of_anybody_else_does_not_end_the_chat(tmp_path: Path) -> None:
         assert terminal.ended() == 0
 
 
+def test_a_pipe_says_in_a_line_why_a_turn_was_not_saved(tmp_path: Path) -> None:
+    """Once, and behind the answer; in JSON it is in the trace."""
+    piped(tmp_path, "", "init")
+    (tmp_path / ".recollect" / "recollect.db").mkdir()
+    done = piped(tmp_path, "hello\n", "chat")
+    assert (done.returncode, done.stdout[:20]) == (0, "I am the offline mod")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("This turn could not be saved: StorageUnavailableError: ")
+    as_json = piped(tmp_path, "hello\n", "chat", "--json")
+    assert (as_json.stderr, json.loads(as_json.stdout)["saved"]) == ("", False)
+
+
+def test_a_pipe_says_in_a_line_that_a_part_of_memory_could_not_be_read(tmp_path: Path) -> None:
+    """The turn is saved, and the answer came without it."""
+    piped(tmp_path, "", "init")
+    memories = tmp_path / ".recollect" / "memories"
+    memories.mkdir()
+    (memories / "USER.md").write_bytes(b"caf\xe9")
+    done = piped(tmp_path, "hello\n", "chat")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Memory was not all there for this answer: StorageCorruptError: ")
+    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+        terminal.wait_for("you> ")
+        terminal.type("/memory\n")
+        terminal.wait_for("! ")
+        terminal.wait_for("is not UTF-8 text")
+        terminal.type("/quit\n")
+        assert terminal.ended() == 0
+
+
+def test_a_chat_tells_that_changes_wait_for_approval(tmp_path: Path) -> None:
+    """The person would otherwise wonder why nothing is remembered."""
+    (tmp_path / ".recollect").mkdir()
+    memory = {"mode": "curated", "curated": {"approval": True}}
+    (tmp_path / ".recollect" / "config.json").write_text(json.dumps({"memory": memory}), "utf-8")
+    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+        terminal.wait_for("you> ")
+        terminal.type("Remember that my cat is called Tom.\n")
+        terminal.wait_for("It waits for your approval")
+        terminal.wait_for("you> ")
+        terminal.type("/memory\n")
+        terminal.wait_for("1 waiting for approval: recollect memory approve")
+        terminal.type("/quit\n")
+        assert terminal.ended() == 0
+
+
+def test_init_keeps_what_will_be_said_from_others(tmp_path: Path) -> None:
+    """The folder is its owner's alone; one that is there stays as it is."""
+    piped(tmp_path, "", "init", "new/agent")
+    assert (tmp_path / "new" / "agent" / ".recollect").stat().st_mode & 0o777 == 0o700
+    (tmp_path / ".recollect").mkdir(mode=0o755)
+    (tmp_path / ".recollect").chmod(0o755)
+    piped(tmp_path, "", "init")
+    assert (tmp_path / ".recollect").stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
 def test_init_says_what_is_in_its_way(tmp_path: Path, place: str) -> None:
     """A file where the folder should be."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +95,31 @@ def test_wrong_options_end_with_a_line_that_says_what_to_do(url: str) -> None:
         assert result.exit_code == code
         assert result.stderr.startswith("Error: ")
         assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "typed", [("--url", "URL"), ("--tenant", "1"), ("--system",), ("--app", "x"), ("--project", "x")]
+)
+def test_what_is_for_a_user_is_refused_without_one(typed: tuple[str, ...], url: str) -> None:
+    """It would be passed over, and the events of the runtime's own store be taken for those."""
+    result = CliRunner().invoke(app, ("events", *(url if word == "URL" else word for word in typed)))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: user: give --user with {typed[0]}")
+
+
+def test_a_runtime_is_refused_together_with_a_user(url: str) -> None:
+    """Its store is not looked into for another user."""
+    result = _run(url, *LOCAL, "--config", ".")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: config: give it without --user")
+
+
+def test_a_database_of_the_environment_does_not_stand_for_that_of_the_runtime(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable is for the commands of users; the runtime has its store in its configuration."""
+    (tmp_path / ".recollect").mkdir()
+    (tmp_path / ".recollect" / "config.json").write_text(json.dumps({"store": url}), "utf-8")
+    monkeypatch.setenv("RECOLLECT_DATABASE_URL", "sqlite:///elsewhere.db")
+    result = CliRunner().invoke(app, ("events", "--config", str(tmp_path), "--name", "started", "--json"))
+    assert [event["session_id"] for event in json.loads(result.stdout)] == ["s2"]

@@ -58,6 +58,17 @@ def test_memory_commands_use_the_configured_folder_and_limits(
     assert (tmp_path / "notes" / "USER.md").read_text("utf-8") == ""
 
 
+def test_memory_commands_say_that_a_gateway_has_no_files(tmp_path: Path) -> None:
+    """Unless there are some, from a time in the other mode."""
+    talk(tmp_path, "memory_gateway", ScriptedModel(["noted"]))
+    for command in ("show", "log", "undo", "approve"):
+        done = invoke("memory", command, "-c", str(tmp_path))
+        assert done.exit_code == 4
+        assert "is behind a gateway, and has no files" in done.stderr
+    (tmp_path / ".recollect" / "memories").mkdir()
+    assert invoke("memory", "show", "-c", str(tmp_path)).exit_code == 0
+
+
 def test_changes_that_wait_are_approved_within_the_configured_runtime(tmp_path: Path) -> None:
     """Nothing is written until a person has accepted it."""
     call = ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "likes tea"})

@@ -10,6 +10,7 @@ import pytest
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
 
 from recollect import Store, open_store
+from recollect.storage.sqlite.connection import connect
 from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.timeout(90)]
@@ -72,6 +73,27 @@ async def test_reads_work_on_when_readers_are_cancelled(url: str) -> None:
             first, second = await asyncio.gather(*(store.last_messages(None, scope=SCOPES[0]) for _ in "ab"))
         assert first == second
         assert await check_whole(store, []) == 30
+
+
+@pytest.mark.parametrize("writers", [1, 6])
+async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(tmp_path: Path, writers: int) -> None:
+    """Nobody waits for the rest of the time that a writer has for a write that nobody wants any more."""
+    rng = random.Random(6)
+    path = tmp_path / "busy.db"
+    async with open_store(f"sqlite:///{path}") as store:
+        ack = await make_turn(rng, "before").write(store)
+        other = connect(str(path))
+        other.execute("BEGIN IMMEDIATE")
+        tasks = [asyncio.create_task(make_turn(rng, f"{n}").write(store)) for n in range(writers)]
+        await asyncio.sleep(0.2)
+        for task in tasks:
+            task.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait(tasks)
+            await store.close()
+        other.close()
+    async with open_store(f"sqlite:///{path}") as store:
+        assert await check_whole(store, [ack]) == 1
 
 
 @pytest.mark.parametrize("writers", [1, 6])

@@ -10,6 +10,7 @@ import pytest
 from recollect.errors import ConfigError
 from recollect.runtime.config import RuntimeConfig, load_config
 from recollect.runtime.loader import EngineLoader
+from recollect.storage.open import open_store
 
 KEY = "uk_do_not_show_this"
 
@@ -235,6 +236,35 @@ def test_the_user_key_may_come_from_the_environment(tmp_path: Path, monkeypatch:
 def test_an_address_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
     """Only plain paths are files."""
     assert load(tmp_path, {"store": "postgresql://me@db/talk"}).store == "postgresql://me@db/talk"
+    assert load(tmp_path, {"store": "sqlite://"}).store == "sqlite://"
+
+
+@pytest.mark.parametrize("given", ["data/talk.db", "sqlite:///data/talk.db", "SQLite:///data/talk.db"])
+def test_a_file_is_the_same_wherever_the_program_is_started(tmp_path: Path, given: str) -> None:
+    """An address is no other file than the same path."""
+    assert load(tmp_path, {"store": given}).store == f"sqlite:///{tmp_path}/data/talk.db"
+    assert load(tmp_path, {"store": "sqlite:////srv/talk.db"}).store == "sqlite:////srv/talk.db"
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "%zz", "it's", "a:b@c", "ünï 東京", "a\nb\tc"])
+@pytest.mark.anyio
+async def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Also one that means something else in an address."""
+    (tmp_path / name).mkdir()
+    config = load(tmp_path / name, {})
+    async with open_store(config.store):
+        pass
+    assert (tmp_path / name / ".recollect" / "recollect.db").is_file()
+
+
+def test_paths_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell would take them."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    data = {"store": "~/talk.db", "skills": "~/skills", "memory": {"curated": {"folder": "~/notes"}}}
+    config = load(tmp_path, data)
+    assert config.store == "sqlite:////home/ada/talk.db"
+    assert (config.skills, config.curated.folder) == (Path("/home/ada/skills"), Path("/home/ada/notes"))
+    assert load(tmp_path, {"skills": "~nobody-at-all/x"}).skills == tmp_path / "~nobody-at-all" / "x"
 
 
 def test_a_gateway_section_may_stay_in_the_file_in_curated_mode(tmp_path: Path) -> None:

@@ -111,6 +111,26 @@ async def test_what_is_written_is_what_left_the_guards(tmp_path: Path, way: Way)
         assert setup.curated("MEMORY.md") == "Her address is ***@***.***."
 
 
+async def test_a_change_that_could_not_be_made_is_in_the_trace_and_the_events(tmp_path: Path) -> None:
+    """Somebody has changed the file between the call and the end of the turn."""
+    write(tmp_path, "MEMORY.md", "The boat is red.")
+
+    def look_away(_: object) -> str:
+        write(tmp_path, "MEMORY.md", "The ship is blue.")
+        return "gone"
+
+    forget = ToolCall("1", "memory", {"action": "remove", "old_text": "boat"})
+    model = ScriptedModel([forget, look_away])
+    async with loaded(tmp_path, "curated", model) as setup:
+        result = await setup.say("run", "forget my boat")
+        (event,) = await setup.events()
+        assert setup.curated("MEMORY.md") == "The ship is blue."
+    assert (event.name, event.run_id) == ("curated_memory_change_failed", result.run_id)
+    assert event.payload == {"operation": "commit", "category": "stale_change"}
+    (error,) = [entry.error for entry in result.trace if entry.error]
+    assert error.startswith("StaleChangeError: a change no longer fits MEMORY.md and was not made")
+
+
 async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
     """There is no automatic persistence in curated mode."""
     async with loaded(tmp_path, "curated", ScriptedModel("how nice")) as setup:
@@ -122,7 +142,7 @@ async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_read_costs_no_answer_and_is_not_touched(tmp_path: Path) -> None:
-    """The snapshot has what there is, the tool says what is wrong, and the bytes stay."""
+    """The snapshot has what there is, the trace and the tool say what is wrong, and the bytes stay."""
     write(tmp_path, "USER.md", "Her name is Ada.")
     file = tmp_path / ".recollect" / "memories" / "MEMORY.md"
     file.write_bytes(b"caf\xe9")
@@ -131,6 +151,9 @@ async def test_a_file_that_cannot_be_read_costs_no_answer_and_is_not_touched(tmp
         result = await setup.say("run", "my boat is red")
     assert result.text == "noted"
     assert file.read_bytes() == b"caf\xe9"
+    (error,) = [entry.error for entry in result.trace if entry.error]
+    assert error.startswith("StorageCorruptError")
+    assert "MEMORY.md is not UTF-8 text" in error
     assert "Her name is Ada." in model.shown[0][0].text
     answer = next(item for message in result.messages for item in message.tool_results)
     assert '"success": true' not in str(answer.content).lower()

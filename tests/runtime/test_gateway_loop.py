@@ -137,6 +137,15 @@ async def test_tool_system_reasoning_and_skill_content_is_absent_from_the_add_pa
         assert word not in str(added)
 
 
+async def test_the_offline_model_promises_no_notes_that_a_gateway_has_no_tool_for(tmp_path: Path) -> None:
+    """In curated mode it says how to note something, once there is nothing to quote."""
+    for mode, is_said in (("memory_gateway", False), ("curated", True)):
+        async with loaded(tmp_path, mode, "offline") as setup:
+            result = await setup.say("run", "Where is the harbour?")
+        assert "It has nothing on this" in result.text
+        assert ("remember that" in result.text) is is_said
+
+
 @both_ways
 async def test_what_left_the_guards_is_searched_for_shown_and_persisted(tmp_path: Path, way: Way) -> None:
     """An address that a guard took out reaches neither the gateway nor the session nor the model."""

@@ -227,24 +227,29 @@ class Run:
         self, step: int, calls: list[ToolCall], shown: TurnBuilder
     ) -> AsyncGenerator[StreamPart]:
         """Show every call to the guards, run the tools, and show their results to the guards."""
+        kept: list[ToolCall] = []
         for call in calls:
-            checked = await run_tool_call(self.plan.output_side, call, self.state)
-            for released in await self._chain.push(step, checked):
+            kept.append(await run_tool_call(self.plan.output_side, call, self.state))
+            for released in await self._chain.push(step, kept[-1]):
+                if isinstance(released, ToolCall) and released.id == call.id:
+                    kept[-1] = released
                 yield released
         if self.state.stop_reason is not None:
             return  # the last text before the call was too much for a guard, which has ended the answer there
-        for result in await self._run_tools(calls):
+        for result in await self._run_tools(calls, kept):
             seen = await run_tool_result(self.plan.input_side, result, self.state)
             shown.add(step, [seen])
             for released in await self._chain.push(step, seen):
                 yield released
 
-    async def _run_tools(self, calls: list[ToolCall]) -> list[ToolResult]:
+    async def _run_tools(self, calls: list[ToolCall], kept: list[ToolCall]) -> list[ToolResult]:
         """Run tools at once; the first that trips ends the others."""
+        tasks: list[asyncio.Task[ToolResult]] = []
         try:
-            with tools_of(self.state):
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(self.plan.engine.run_tool(call)) for call in calls]
+            async with asyncio.TaskGroup() as group:
+                for call, as_kept in zip(calls, kept, strict=True):
+                    with tools_of(self.state, as_kept):
+                        tasks.append(group.create_task(self.plan.engine.run_tool(call)))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]

@@ -17,6 +17,7 @@ from recollect.agent.run import Run
 from recollect.errors import RecollectError
 from recollect.messages import Message
 from recollect.sync import Portal
+from recollect.trace import Trace
 
 if TYPE_CHECKING:
     from recollect.processors.base import TripWire
@@ -43,6 +44,11 @@ class RunStream:
     def run_id(self) -> str:
         """The id of the run."""
         return self._run.state.run_id
+
+    @property
+    def trace(self) -> Trace:
+        """What each processor has done up to now."""
+        return self._run.state.trace
 
     @property
     def prompt(self) -> list[Message]:

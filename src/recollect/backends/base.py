@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from recollect.errors import StorageError
 from recollect.messages import Message
 
 
@@ -38,11 +39,13 @@ class Recollection:
     """What a memory has for a run.
 
     `snapshot` is curated text that belongs into the system prompt. `items` are quoted to the model as
-    untrusted reference, in a message of their own that is never kept.
+    untrusted reference, in a message of their own that is never kept. `problems` say what it had to do
+    without; the run goes on.
     """
 
     snapshot: str = ""
     items: tuple[RecalledItem, ...] = ()
+    problems: tuple[StorageError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

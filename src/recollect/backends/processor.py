@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from recollect.agent.partial import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import as_parts, shown_items
-from recollect.errors import RecollectError, WrongOwnerError
+from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import Message, now
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.late_work import LateWork
@@ -53,6 +53,8 @@ class BackendProcessor(Processor):
         except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the chat goes on
             ctx.degrade(_told(self._backend, error))
             return messages
+        if found.problems:
+            ctx.degrade(reported(found.problems))
         return [*_brought_in(found, ctx), *messages]
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:

@@ -20,6 +20,7 @@ from recollect.cli.memory_log import log
 from recollect.cli.memory_reject import reject
 from recollect.cli.memory_show import show
 from recollect.cli.memory_undo import undo
+from recollect.cli.output import reserve_streams
 from recollect.cli.problems import CommandGroup, exit_code_help
 from recollect.cli.recall import recall
 from recollect.cli.reindex import reindex
@@ -68,4 +69,5 @@ bench.command("all")(bench_all)
 
 def main() -> None:
     """Run the command line."""
+    reserve_streams()
     app()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.checks import check_id
 from recollect.cli.options import DEFAULT_CONFIG, Config
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
@@ -35,9 +36,11 @@ def chat(  # noqa: PLR0917 - one for each option
     from recollect.runtime.loader import EngineLoader
     from recollect.runtime.skills import SkillFolder
 
+    if session is not None:
+        check_id(session, "session")  # an empty one, as of a variable that is not set, is not a new one
     engine = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
     SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
-    if json or sys.stdin is None or not sys.stdin.isatty():
+    if json or not sys.stdin.isatty():
         raise typer.Exit(PipedChat(engine, session, skills, as_json=json).run())
     TerminalChat(engine, session, skills, is_new=new).run()

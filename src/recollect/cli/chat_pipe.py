@@ -1,8 +1,7 @@
 """A chat through a pipe: every line is a prompt, every answer is printed whole or as JSON."""
 
-import io
 import json
-import sys
+import logging
 from collections.abc import Iterator, Sequence
 
 import typer
@@ -27,6 +26,7 @@ class PipedChat:
 
     def run(self) -> int:
         """Answer everything and return the exit code: that of the first prompt that failed."""
+        logging.getLogger("recollect").addHandler(logging.NullHandler())  # we say the same ourselves
         loop = ChatLoop(self._engine)
         code = 0
         try:
@@ -53,8 +53,7 @@ class PipedChat:
             say(f"Blocked by {result.tripwire.processor_id}: {result.tripwire.reason}")
         else:
             write_lines(printable(result.text))
-            if not result.saved:
-                say("This turn could not be saved; /why in a terminal, or --json, shows the reason.")
+            _tell_problems(result)
 
     def _failed(self, error: Exception) -> None:
         if self._as_json:
@@ -63,6 +62,13 @@ class PipedChat:
             write_lines(json.dumps({"session_id": self._session, "error": problem}, ensure_ascii=False))
         else:
             say(f"Error: {one_line(error)}")
+
+
+def _tell_problems(result: AgentRunResult) -> None:
+    errors = dict.fromkeys(entry.error for entry in result.trace if entry.error)
+    if errors or not result.saved:
+        what = "Memory was not all there for this answer" if result.saved else "This turn could not be saved"
+        say(": ".join((what, " ".join("; ".join(errors).split()))) if errors else f"{what}.")
 
 
 def as_json(result: AgentRunResult) -> dict[str, object]:
@@ -92,8 +98,7 @@ def as_json(result: AgentRunResult) -> dict[str, object]:
 
 def _lines() -> Iterator[str]:
     """Return the prompts: every line that says something."""
-    stream = typer.get_binary_stream("stdin") if sys.stdin else io.BytesIO()
-    for raw in stream:
+    for raw in typer.get_binary_stream("stdin"):
         try:
             line = raw.decode("utf-8-sig").strip()
         except UnicodeDecodeError:

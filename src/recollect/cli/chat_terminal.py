@@ -11,8 +11,10 @@ from typing import TypeAlias, cast
 import typer
 
 from recollect.backends.base import StartedRun
+from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.checks import check_id
 from recollect.cli.chat_loop import ChatLoop
+from recollect.cli.chat_waits import told_waits
 from recollect.cli.chat_why import explanation
 from recollect.cli.output import printable
 from recollect.cli.problems import one_line
@@ -43,6 +45,7 @@ class TerminalChat:
         self._is_new = is_new
         self._last: AgentRunResult | None = None
         self._stream: SessionStream | None = None
+        self._is_at_start = True
         self._loop = ChatLoop(engine)
 
     def run(self) -> None:
@@ -122,18 +125,18 @@ class TerminalChat:
         show(f"(stopped; this turn is {'kept: it was saved already' if is_kept else 'not kept'})")
 
     async def _answered(self, prompt: str) -> AgentRunResult:
-        is_at_start = True
+        self._is_at_start = True
         async with self._engine.loop.stream(prompt, self._session, self._skills) as stream:
             self._stream = stream
-            async for event in stream:
-                if event.type == "text":
-                    typer.echo(printable(event.text), nl=False)
-                    is_at_start = event.text.endswith("\n")
-                elif event.type == "tool_call" and event.tool_call is not None:
-                    show(f"{'' if is_at_start else chr(10)}[{event.tool_call.name} …]")
-                    is_at_start = True
-            result = await stream.result()
-        if not is_at_start:
+            async with told_waits(stream.trace, self._show_apart):
+                async for event in stream:
+                    if event.type == "text":
+                        typer.echo(printable(event.text), nl=False)
+                        self._is_at_start = event.text.endswith("\n")
+                    elif event.type == "tool_call" and event.tool_call is not None:
+                        self._show_apart(f"[{event.tool_call.name} …]")
+                result = await stream.result()
+        if not self._is_at_start:
             typer.echo()
         if result.tripwire is not None:
             show(f"Blocked by {result.tripwire.processor_id}: {result.tripwire.reason} (/why for more)")
@@ -142,6 +145,13 @@ class TerminalChat:
         elif any(entry.error for entry in result.trace):
             show("Memory was not all there for this answer; /why shows the reason.")
         return result
+
+    def _show_apart(self, text: str) -> None:
+        """Show a line of the program's own on a line of its own, in the middle of an answer."""
+        if not self._is_at_start:
+            typer.echo()
+        self._is_at_start = True
+        show(text)
 
     def _do(self, line: str) -> bool:
         name, _, rest = line.partition(" ")
@@ -172,9 +182,19 @@ class TerminalChat:
             run = StartedRun(self._session or "", "chat-memory", "/memory")
             found = self._loop.run(self._engine.backend.recall_before_run(run))
             show(found.snapshot or "It holds nothing yet.")
+            for problem in found.problems:
+                show(f"! {one_line(problem)}")
+            self._show_waiting()
         else:
             show("The gateway holds it; /why shows what it recalled for the last answer.")
         return False
+
+    def _show_waiting(self) -> None:
+        """Say how many changes wait for the person; nobody else can accept them."""
+        backend = self._engine.backend
+        waiting = len(backend.folder.pending()) if isinstance(backend, CuratedMemoryBackend) else 0
+        if waiting:
+            show(f"{waiting} waiting for approval: recollect memory approve")
 
     def sessions(self, _: str) -> bool:
         """List the sessions, the latest first."""

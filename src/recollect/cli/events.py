@@ -31,8 +31,11 @@ OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one
 OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest events.")]
 
+_OF_A_USER = ("url", "tenant", "system", "app", "project")
+
 
 def events(  # noqa: PLR0913, PLR0917 - one for each option
+    context: typer.Context,
     user: OfUser = None,
     url: Url = None,
     tenant: Tenant = None,
@@ -48,13 +51,10 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Show the newest audit events of a user, oldest first: of all sessions, or of one.
 
-    Without --user they are those of the runtime that the configuration describes.
+    Without --user they are those of the runtime that the configuration describes, in its own store.
     """
+    _check_together(context, user)
     if user is None:
-        if tenant is not None or system:
-            raise InvalidArgumentError(
-                "user", "give --user with --tenant or --system; without them it is the runtime's"
-            )
         runtime = load_config(config)
         address, scope = runtime.store, Scope(None, runtime.user_id, session)
     else:
@@ -64,6 +64,27 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
         write_json([_as_json(event) for event in found])
     else:
         _show(found)
+
+
+def _check_together(context: typer.Context, user: str | None) -> None:
+    """Refuse options that would be passed over: those of a user's database, or that of a runtime."""
+    names = _OF_A_USER if user is None else ("config",)
+    unused = [name for name in names if _is_typed(context, name)]
+    if unused and user is None:
+        raise InvalidArgumentError(
+            "user",
+            f"give --user with --{unused[0]}; without it the events are the runtime's, in its own store",
+        )
+    if unused:
+        raise InvalidArgumentError(
+            "config", "give it without --user, for the runtime's events, or --url with --user for those in it"
+        )
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    # The environment may name a database for the other commands; only what was typed was meant for this one.
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 async def _listed(url: str, scope: Scope, name: str | None, run: str | None, limit: int) -> list[AuditEvent]:

@@ -25,12 +25,13 @@ FIRST: dict[str, object] = {
 def init(folder: Folder = Path(), if_missing: IfMissing = False) -> None:
     """Write a first .recollect/config.json: curated memory, and a model that needs no key."""
     file = folder / FOLDER / FILE
-    if file.exists():
-        if if_missing:
-            return
-        raise ConflictError(f"{file} is there already; change it by hand, or remove it first")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            if if_missing:
+                return
+            raise ConflictError(f"{file} is there already; change it by hand, or remove it first")
+        # For its owner alone: all that is said will lie there, and perhaps a key.
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.write_text(json.dumps(FIRST, indent=2) + "\n", "utf-8")
     except OSError as error:
         raise ConfigError(str(file), f"cannot be written: {error.strerror}") from error

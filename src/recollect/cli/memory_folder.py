@@ -11,6 +11,7 @@ from recollect.backends.curated.edits import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange
 from recollect.backends.curated.plan import Operation
+from recollect.backends.curated.text import Target
 from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError
@@ -37,8 +38,14 @@ def _configured(config: Path) -> CuratedFolder:
     """Return the memory that a configuration names, within its limits; without one the usual folder."""
     if config == DEFAULT_CONFIG and not (config / FILE).exists():
         return CuratedFolder(Path(DEFAULT_FOLDER))
-    curated = load_config(config).curated
-    return CuratedFolder(curated.folder, limits={"memory": curated.memory_limit, "user": curated.user_limit})
+    runtime = load_config(config)
+    curated = runtime.curated
+    if runtime.gateway is not None and not curated.folder.is_dir():
+        raise MemoryNotFoundError(
+            f"the memory of {runtime.path} is behind a gateway, and has no files; name a folder with --folder"
+        )
+    limits: dict[Target, int] = {"memory": curated.memory_limit, "user": curated.user_limit}
+    return CuratedFolder(curated.folder, limits=limits, log_limit=curated.log_limit)
 
 
 def change_lines(change: LoggedChange) -> list[str]:

@@ -1,15 +1,41 @@
 """Writing results: data as UTF-8 whatever the terminal's encoding, and text without terminal codes."""
 
+import io
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 from unicodedata import category
 
 import typer
 
+from recollect.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 _HARMLESS = "\n\t\u200c\u200d"  # the joiners are part of Persian and Indic words and of emoji
+
+
+def reserve_streams() -> None:
+    """Let the null device stand for standard streams that are closed.
+
+    A file that we open would otherwise get the number of one, and what a library prints there would be
+    written into it. An input that is closed is an empty one.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BytesIO())
+
+
+def check_output() -> None:
+    """Raise an error where nobody could read what is written."""
+    if sys.stdout is None:
+        raise InvalidArgumentError("stdout", "is closed; send it to /dev/null if nobody is to read it")
 
 
 def write_lines(*lines: str) -> None:

@@ -1,11 +1,13 @@
 """How a command fails: one clear line on the error stream, and an exit code that means something."""
 
+import io
+import sys
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from recollect.cli.output import printable
+from recollect.cli.output import check_output, printable
 from recollect.errors import (
     ConfigError,
     InvalidArgumentError,
@@ -27,9 +29,20 @@ EXIT_CODES: tuple[tuple[type[RecollectError], int, str], ...] = (
 class CommandGroup(TyperGroup):
     """Commands whose errors of our own end them with a line instead of a traceback."""
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own context, from a module of its insides
-        """Run the chosen command."""
+    def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own, whatever they are
+        """Run the command line; where the output is no pipe and cannot be written, a line says so as well."""
         try:
+            return super().main(*args, **options)
+        except OSError as error:
+            # What could not be written would be tried again, and fail loudly, when Python ends.
+            sys.stdout = io.StringIO()
+            typer.echo(f"Error: {one_line(error)}", err=True)
+            sys.exit(exit_code(error))
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own context, from a module of its insides
+        """Run the chosen command; nothing is done where nobody could read what became of it."""
+        try:
+            check_output()
             return super().invoke(ctx)
         except RecollectError as error:
             typer.echo(f"Error: {one_line(error)}", err=True)

@@ -9,15 +9,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from recollect.errors import RecollectError
+from recollect.messages import ToolCall
 from recollect.processors.base import RunContext, RunState
 
-_running: ContextVar[RunState | None] = ContextVar("recollect_running_tool", default=None)
+_running: ContextVar[tuple[RunState, ToolCall | None] | None] = ContextVar(
+    "recollect_running_tool", default=None
+)
 
 
 @contextmanager
-def tools_of(run: RunState) -> Generator[None]:
-    """Say whose tools are started within; tasks that are made there take it along."""
-    token = _running.set(run)
+def tools_of(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
+    """Say whose tools are started within, and the call as guards let it be kept; tasks take it along."""
+    token = _running.set((run, kept))
     try:
         yield
     finally:
@@ -26,7 +29,13 @@ def tools_of(run: RunState) -> Generator[None]:
 
 def tool_context(owner: str) -> RunContext:
     """Return the run that the calling tool serves, as its owner sees it: they share `state`."""
-    run = _running.get()
-    if run is None:
+    running = _running.get()
+    if running is None:
         raise RecollectError(f"the tool of {owner} can only be called by the model, in a run of an agent")
-    return RunContext(run, owner, "tool_call")
+    return RunContext(running[0], owner, "tool_call")
+
+
+def kept_call() -> ToolCall | None:
+    """Return the call that the calling tool answers, as far as guards have let it be kept until now."""
+    running = _running.get()
+    return None if running is None else running[1]

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -13,6 +14,7 @@ from recollect.checks import check_id
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
 from recollect.runtime.section import Section, camel_case, shown
+from recollect.storage.open import sqlite_path, sqlite_url
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""
@@ -27,15 +29,17 @@ _STORES = ("sqlite", "postgresql", "postgres")
 _USUAL_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
 _LONGEST_TIMEOUT = 3600.0
 _MOST_CHARACTERS = 1_000_000
+_MOST_CHANGES = 10_000  # each change of memory reads the whole log
 
 
 @dataclass(frozen=True, slots=True)
 class CuratedConfig:
-    """Where the curated files lie, how long they may become, and whether a person approves changes."""
+    """Where the curated files lie, how long they and their log may be, and whether a person approves."""
 
     folder: Path
     memory_limit: int = 2200
     user_limit: int = 1375
+    log_limit: int = 1000
     approval: bool = False
 
 
@@ -96,7 +100,7 @@ def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
         curated=curated,
         gateway=gateway,
         store=_store(top, file.base),
-        skills=file.base / top.text("skills", f"{FOLDER}/skills"),
+        skills=_place(file.base, top.text("skills", f"{FOLDER}/skills")),
         model=top.text("model", "offline"),
         instructions=top.text("instructions", ""),
         tools=tuple(cast("list[str]", top.items("tools", _tool))),
@@ -112,9 +116,10 @@ def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
 
 def _curated(section: Section, base: Path) -> CuratedConfig:
     config = CuratedConfig(
-        folder=base / section.text("folder", f"{FOLDER}/memories"),
+        folder=_place(base, section.text("folder", f"{FOLDER}/memories")),
         memory_limit=section.whole("memoryLimit", 2200, 1, _MOST_CHARACTERS),
         user_limit=section.whole("userLimit", 1375, 1, _MOST_CHARACTERS),
+        log_limit=section.whole("logLimit", 1000, 1, _MOST_CHANGES),
         approval=section.flag("approval", default=False),
     )
     section.end()
@@ -195,10 +200,27 @@ def _store(top: Section, base: Path) -> str:
     """Return the store's address; a plain path is a SQLite file."""
     given = top.text("store", f"{FOLDER}/recollect.db")
     if "://" not in given:
-        return f"sqlite:///{(base / given).absolute()}"
-    if given.partition("://")[0].lower() not in _STORES:
+        return sqlite_url(_place(base, given))
+    scheme = given.partition("://")[0].lower()
+    if scheme not in _STORES:
         raise ConfigError("store", "must be a file, or an address as postgresql://user@host/database")
-    return given
+    return _sqlite_store(given, base) if scheme == "sqlite" else given
+
+
+def _sqlite_store(given: str, base: Path) -> str:
+    """Return the address of a file wherever the program is started."""
+    try:
+        path = sqlite_path(given)
+    except InvalidArgumentError as error:
+        raise ConfigError("store", error.problem) from None
+    return given if path == ":memory:" else sqlite_url(_place(base, path))
+
+
+def _place(base: Path, given: str) -> Path:
+    """Return a path of the file: relative to its folder, or below the user's home."""
+    with suppress(RuntimeError):  # a user without a home
+        return base / Path(given).expanduser()
+    return base / given
 
 
 def _tool(item: object, key: str) -> str:

@@ -153,7 +153,9 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
         curated.folder,
         memory_limit=curated.memory_limit,
         user_limit=curated.user_limit,
+        log_limit=curated.log_limit,
         approval=curated.approval,
+        audit=StoreAudit(handle, config.user_id),
     )
 
 

@@ -80,6 +80,7 @@ class SessionStream:
         self._stream = stream
         self.session_id = session_id
         self.run_id = stream.run_id
+        self.trace = stream.trace
 
     def __aiter__(self) -> Self:
         """Go through the events."""

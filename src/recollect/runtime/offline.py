@@ -26,7 +26,7 @@ class OfflineAssistant(OfflineModel):
         """Use a tool where one helps; otherwise quote what was said about this."""
         last = messages[-1]
         if last.tool_results:
-            yield _reported(last.tool_results[-1])
+            yield _reported(last.tool_results[-1], can_note="memory" in self._tools)
             return
         told = _TOLD.fullmatch(last.text)
         if told and "memory" in self._tools:
@@ -44,17 +44,17 @@ class OfflineAssistant(OfflineModel):
             yield part
 
 
-def _reported(result: ToolResult) -> str:
+def _reported(result: ToolResult, *, can_note: bool) -> str:
     """Say what a tool gave back."""
     if isinstance(result.content, dict):
         answer = cast("dict[str, object]", result.content)
-        return f"{OFFLINE}. " + (
-            "Noted." if answer.get("success") else f"I could not note that: {answer.get('error')}"
-        )
+        if not answer.get("success"):
+            return f"{OFFLINE}. I could not note that: {answer.get('error')}"
+        waits = " It waits for your approval: recollect memory approve"
+        return f"{OFFLINE}. Noted.{waits if 'approval' in str(answer.get('message')) else ''}"
     hits = _HIT.findall(str(result.content))
     if not hits:
-        return (
-            f'{OFFLINE}: I only quote memory. It holds nothing yet; "remember that …" has me note something.'
-        )
+        hint = '; "remember that …" has me note something' if can_note else ""
+        return f"{OFFLINE}: I only quote memory. It has nothing on this{hint}."
     said = "".join(f"\n- {role} said: {text}" for role, text in hits)
     return f"{OFFLINE}: I only quote memory. In another session:{said}"

@@ -4,6 +4,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -59,6 +60,7 @@ def make_guards(configs: Sequence[GuardConfig]) -> Guards:
         side = options.pop("side", usual)
         if side not in _SIDES:
             raise ConfigError(f"{config.key}.side", f"must be {either(_SIDES)}, not {shown(side)}")
+        _check_options(make, config)
         guard = _made(make, options, config.key)
         if side != "output":
             _put(guards.input_side, guard, config)
@@ -80,6 +82,14 @@ def _put(guards: list[Processor], guard: Processor, config: GuardConfig) -> None
     guards.append(guard)
 
 
+def _check_options(make: Callable[..., Processor], config: GuardConfig) -> None:
+    known = {camel_case(name): name for name in (*signature(make).parameters, "side")}
+    for name in config.options:
+        if _snake(name) not in known.values():
+            key = f"{config.key}.{name:.60}"
+            raise ConfigError(key, f"is no option of {config.name}; {suggestion(name, known)}")
+
+
 def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> Processor:
     try:
         return make(**options)
@@ -88,7 +98,7 @@ def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> 
     except UnicodeError:
         raise ConfigError(key, "has an option that is not valid text") from None
     except TypeError as error:
-        # Python's words name the option and no value: "... got an unexpected keyword argument 'strateggy'".
+        # Python's words name the option and no value: "... missing 1 required argument: 'limit'".
         raise ConfigError(key, str(error).partition("() ")[2] or "has options that do not fit") from None
 
 

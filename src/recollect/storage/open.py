@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Generator
 from datetime import datetime
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,8 @@ DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
 """The environment variable that names the database where no address is given."""
 
 _FORMS = "sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
+# What means something else in an address, and what is passed over there.
+_IN_ADDRESSES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
 
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time; it must be in a time zone."""
@@ -101,3 +104,8 @@ def sqlite_path(url: str) -> str:
     path = unquote(parts.path.removeprefix("/"))
     check_text(path, "url")
     return path or ":memory:"
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the address of a file, whatever it and its folders are called."""
+    return f"sqlite:///{str(path.absolute()).translate(_IN_ADDRESSES)}"

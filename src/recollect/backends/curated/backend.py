@@ -1,26 +1,24 @@
 """Long-term memory in two files that people can read and edit, and that the model keeps by a tool."""
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.base import CompletedRun, Recollection, StartedRun
+from recollect.backends.base import AuditLog, CompletedRun, Recollection, StartedRun
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import Source
 from recollect.backends.curated.plan import Change, Refusal, read_change
 from recollect.backends.curated.review import enqueue
+from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.snapshot import render, render_problem
 from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.checks import check_int
-from recollect.errors import InvalidArgumentError, StaleChangeError, StorageError
+from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
 from recollect.recall.offload import Offload
-
-_log = logging.getLogger("recollect")
 
 DEFAULT_FOLDER = ".recollect/memories"
 """Where the files are if nothing else is said."""
@@ -31,6 +29,9 @@ RULE = (
     "you. Change them with the tool `memory`."
 )
 """What the system prompt says about curated memory."""
+
+FAILED = "curated_memory_change_failed"
+"""The event of a run whose changes could not be made, or not all of them; the trace has the reason."""
 
 _readers = Offload(2, "recollect-curated-read")
 
@@ -48,9 +49,15 @@ class CuratedMemoryBackend:
         memory_limit: int = LIMITS["memory"],
         user_limit: int = LIMITS["user"],
         approval: bool = False,
+        log_limit: int = LOG_LIMIT,
         lock_seconds: float = LOCK_SECONDS,
+        audit: AuditLog | None = None,
     ) -> None:
-        """Take the folder, the limits in characters, and whether a person must approve every change."""
+        """Take the folder, the limits in characters, and whether a person must approve every change.
+
+        The log keeps at least the newest `log_limit` changes, and never twice as many for long.
+        With `audit`, a change that the model was told of and that could not be made becomes an event.
+        """
         limits: dict[Target, int] = {
             "memory": check_int(memory_limit, "memory_limit", minimum=1),
             "user": check_int(user_limit, "user_limit", minimum=1),
@@ -60,8 +67,14 @@ class CuratedMemoryBackend:
             raise InvalidArgumentError("approval", f"must be True or False, not {approval!r:.60}")
         # A program that changes its working folder keeps its memory.
         place = Path(folder).expanduser().absolute()
-        self.folder = CuratedFolder(place, limits=limits, lock_seconds=lock_seconds)
+        self.folder = CuratedFolder(
+            place,
+            limits=limits,
+            log_limit=check_int(log_limit, "log_limit", minimum=1),
+            lock_seconds=lock_seconds,
+        )
         self.approval = approval
+        self._audit = audit
         # One thread: of all writers in this process only one waits for those in others.
         self._writer = Offload(1, "recollect-curated-write")
         self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)
@@ -69,10 +82,19 @@ class CuratedMemoryBackend:
     async def recall_before_run(self, run: StartedRun) -> Recollection:
         """Return both files as they are now; the run keeps seeing them like this."""
         del run
-        return Recollection(snapshot=await _readers.run(self._snapshot))
+        return await _readers.run(self._recollection)
 
     async def persist_after_run(self, run: CompletedRun) -> None:
         """Make the changes of the run's successful calls, as they left the guards, or let them wait."""
+        try:
+            await self._persist(run)
+        except RecollectError as error:
+            if self._audit is not None:
+                failed = {"operation": "commit", "category": error.code}
+                await self._audit.record(FAILED, failed, session_id=run.session_id, run_id=run.run_id)
+            raise
+
+    async def _persist(self, run: CompletedRun) -> None:
         changes, spoilt = _changes(run.messages)
         if changes:
             work = enqueue if self.approval else CuratedFolder.commit
@@ -93,21 +115,23 @@ class CuratedMemoryBackend:
             "folder": str(self.folder.path),
             "memory_limit": limits["memory"],
             "user_limit": limits["user"],
+            "log_limit": self.folder.log_limit,
             "approval": self.approval,
         }
 
     async def close(self) -> None:
         """Do nothing: no file is kept open."""
 
-    def _snapshot(self) -> str:
+    def _recollection(self) -> Recollection:
         blocks: list[str] = []
+        problems: list[StorageError] = []
         for target in TARGETS:
             try:
                 blocks.append(render(target, self.folder.read(target).entries, self.folder.limits[target]))
             except StorageError as error:
-                _log.warning("a run goes on without a part of curated memory: %s", error)
+                problems.append(error)
                 blocks.append(render_problem(target))
-        return "\n\n".join(filter(None, blocks))
+        return Recollection(snapshot="\n\n".join(filter(None, blocks)), problems=tuple(problems))
 
 
 def _changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:

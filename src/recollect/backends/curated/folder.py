@@ -3,6 +3,7 @@
 Everything here waits for the disk and for other writers, so an event loop calls it in a thread.
 """
 
+import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,8 +25,17 @@ from recollect.backends.curated.journal import (
 from recollect.backends.curated.plan import Change, Plan, Refusal, plan
 from recollect.backends.curated.queue import PendingChange, Queue
 from recollect.backends.curated.scan import find_threat
+from recollect.backends.curated.shorten import LOG_LIMIT, is_too_long, shorten
 from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
-from recollect.errors import RecollectError, StaleChangeError, StorageError, StorageReadOnlyError
+from recollect.errors import (
+    RecollectError,
+    StaleChangeError,
+    StorageError,
+    StorageReadOnlyError,
+    reported,
+)
+
+_log = logging.getLogger("recollect")
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others."""
@@ -37,14 +47,20 @@ class CuratedFolder:
     """Where curated memory is kept."""
 
     def __init__(
-        self, folder: Path, *, limits: Mapping[Target, int] = LIMITS, lock_seconds: float = LOCK_SECONDS
+        self,
+        folder: Path,
+        *,
+        limits: Mapping[Target, int] = LIMITS,
+        log_limit: int = LOG_LIMIT,
+        lock_seconds: float = LOCK_SECONDS,
     ) -> None:
-        """Name the folder, the limit of each file, and how long to wait for other writers."""
+        """Name the folder, the limits of the files and the log, and how long to wait for other writers."""
         self.path = folder
         self.limits = dict(limits)
         self.files = {target: CuratedFile(folder / name) for target, name in FILE_NAMES.items()}
         self.journal = Journal(folder / "changes.jsonl")
         self.queue = Queue(folder / "pending.json")
+        self.log_limit = log_limit
         self._lock_seconds = lock_seconds
 
     def read(self, target: Target) -> Parsed:
@@ -70,6 +86,9 @@ class CuratedFolder:
                 raise StorageReadOnlyError(
                     f"cannot write to {there}; give this user the right to write there"
                 )
+        log = self.journal.path
+        if os.access(log, os.F_OK) and not os.access(log, os.R_OK | os.W_OK):
+            raise StorageReadOnlyError(f"cannot read and write {log}; give this user the right to do both")
 
     @contextmanager
     def opened(self) -> Generator["OpenFolder"]:
@@ -79,7 +98,20 @@ class CuratedFolder:
         with locked(places, self._lock_seconds):
             for place in places:
                 sweep(place)
-            yield OpenFolder(self, self.history())
+            history = self.history()
+            self._shorten_log(history)
+            yield OpenFolder(self, history)
+
+    def _shorten_log(self, history: History) -> None:
+        try:
+            if is_too_long(self.journal, history, self.log_limit):
+                # What the log says was decided would wait again without the log.
+                if (waiting := self.pending(history)) != self.queue.read():
+                    self.queue.write(waiting)
+                shorten(self.journal, history, self.log_limit)
+        except StorageError as error:
+            # A log that is too long is no reason to refuse a change.
+            _log.warning("the log of curated memory was not shortened: %s", error)
 
     def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:
         """Make the changes of a run: each whole or not at all, each file written once, and never twice.
@@ -98,7 +130,7 @@ class CuratedFolder:
                 except (StorageError, StaleChangeError) as error:
                     problems.append(error)
         if problems:
-            raise _reported(problems)
+            raise reported(problems)
         return made
 
     def _places(self) -> list[Path]:
@@ -193,11 +225,3 @@ class OpenFolder:
 def planned(entries: Sequence[str], change: Change, limit: int) -> Plan | Refusal:
     """Return what a change makes of the entries, with all that is checked of a text."""
     return plan(entries, change.operations, limit=limit, scan=find_threat)
-
-
-def _reported(problems: Sequence[RecollectError]) -> RecollectError:
-    """Return the one error that stands for all."""
-    if len(problems) == 1:
-        return problems[0]
-    first = next((one for one in problems if isinstance(one, StorageError)), problems[0])
-    return type(first)("; ".join(str(one) for one in problems))

@@ -2,7 +2,8 @@
 
 A change is logged first, to the disk, and made then; a last line says that it was made. Whoever is killed in
 between leaves a change that was not made: the file shows that, because each change names the state before and
-behind it. What nobody logged was changed by hand, and is logged when the next change is made.
+behind it. What nobody logged was changed by hand, and is logged when the next change is made. A log whose
+oldest changes were dropped begins with what they had made.
 """
 
 import json
@@ -10,12 +11,12 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.backends.curated.durable import append_to_file, cut_file, read_file
+from recollect.backends.curated.durable import append_to_file, cut_file, read_file, replace_file
 from recollect.backends.curated.edits import Edit, apply_edits
 from recollect.backends.curated.text import TARGETS, Target, fingerprint
 from recollect.errors import StorageError
@@ -58,10 +59,19 @@ class LoggedChange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the log says, beside the files as they are now; `known` is None where the log has a gap."""
+    """What the log says, beside the files as they are now; `known` is None where the log has a gap.
+
+    `begun` is what the files held before the first change.
+    """
 
     changes: tuple[LoggedChange, ...]
     known: Mapping[Target, tuple[str, ...] | None]
+    begun: Mapping[Target, tuple[str, ...]] = field(default_factory=dict[Target, tuple[str, ...]])
+
+    def known_before(self, place: int) -> Mapping[Target, tuple[str, ...] | None]:
+        """Return what the files held before the change at a place, as far as the log knows."""
+        made = {change.commit for change in self.changes if change.is_applied}
+        return _judged(self.changes[:place], made, {}, self.begun).known
 
     def has_run(self, source: Source, target: Target) -> bool:
         """Whether a run has changed a file already, or a person has turned its change down."""
@@ -85,17 +95,39 @@ class Journal:
         found = read_file(self.path)
         changes: list[LoggedChange] = []
         finished: set[str] = set()
+        begun: dict[Target, tuple[str, ...]] = {}
         for number, line in enumerate((found.data if found else b"").splitlines(), 1):
             try:
                 value = cast("dict[str, object]", json.loads(line))
                 if isinstance(done := value.get("done"), str):
                     finished.add(done)
+                elif "begun" in value:
+                    begun |= _begun(value)
                 else:
                     changes.append(_change(value))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # A killed writer leaves half a line; what is whole still counts.
                 _log.warning("line %d of %s cannot be read and is passed over", number, self.path)
-        return _judged(changes, finished, current)
+        return _judged(changes, finished, current, begun)
+
+    def size(self) -> int:
+        """Return how many bytes it has, as far as anybody can tell."""
+        with suppress(OSError):
+            return self.path.stat().st_size
+        return 0
+
+    def replace(
+        self, changes: Sequence[LoggedChange], begun: Mapping[Target, tuple[str, ...] | None]
+    ) -> None:
+        """Put other changes in the place of all, and what the files held before them."""
+        made = {change.commit: None for change in changes if change.is_applied}
+        lines: list[Mapping[str, object]] = [
+            *({"begun": target, "entries": entries} for target, entries in begun.items() if entries),
+            *map(_as_json, changes),
+            *({"done": commit} for commit in made),
+        ]
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        replace_file(self.path, text.encode(), read_file(self.path))
 
     def append(self, changes: Sequence[LoggedChange]) -> int:
         """Log changes that are about to be made; return what takes them back."""
@@ -135,7 +167,10 @@ def change_as_json(change: LoggedChange) -> dict[str, object]:
 
 
 def _judged(
-    changes: Sequence[LoggedChange], finished: set[str], current: Mapping[Target, Sequence[str] | None]
+    changes: Sequence[LoggedChange],
+    finished: set[str],
+    current: Mapping[Target, Sequence[str] | None],
+    begun: Mapping[Target, tuple[str, ...]],
 ) -> History:
     made: dict[str, bool] = {}
     known: dict[Target, tuple[str, ...] | None] = {}
@@ -145,7 +180,7 @@ def _judged(
         present = current.get(target)
         # The state behind a commit is what the next began with, and behind the last what the file has now.
         ends = [*(group[0].before for group in commits[1:]), "" if present is None else fingerprint(present)]
-        state: tuple[str, ...] | None = ()
+        state: tuple[str, ...] | None = begun.get(target, ())
         for group, end in zip(commits, ends, strict=False):
             is_made = _is_made(group, finished, end)
             made[group[0].commit] = is_made
@@ -153,7 +188,7 @@ def _judged(
                 state = _followed(state, group)
         known[target] = state
     return History(
-        tuple(replace(change, is_applied=made.get(change.commit, True)) for change in changes), known
+        tuple(replace(change, is_applied=made.get(change.commit, True)) for change in changes), known, begun
     )
 
 
@@ -187,6 +222,13 @@ def _as_json(change: LoggedChange) -> dict[str, object]:
         "after": change.after,
         "edits": [{"place": one.place, "before": one.before, "after": one.after} for one in change.edits],
     }
+
+
+def _begun(value: Mapping[str, object]) -> dict[Target, tuple[str, ...]]:
+    target, entries = value["begun"], value["entries"]
+    if target not in TARGETS or not isinstance(entries, list):
+        raise ValueError
+    return {target: tuple(_text(entry) for entry in cast("list[object]", entries))}
 
 
 def _change(value: Mapping[str, object]) -> LoggedChange:

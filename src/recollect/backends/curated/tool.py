@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.plan import (
@@ -17,7 +17,7 @@ from recollect.backends.curated.snapshot import shown
 from recollect.backends.curated.text import Target, usage
 from recollect.errors import RecollectError
 from recollect.processors.base import RunContext
-from recollect.processors.tool_run import tool_context
+from recollect.processors.tool_run import kept_call, tool_context
 from recollect.recall.offload import Offload
 
 NAME = "memory"
@@ -67,13 +67,36 @@ def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool)
             "old_text": old_text,
             "operations": operations,
         }
-        ctx = tool_context(OWNER)
+        ctx, kept = tool_context(OWNER), kept_call()
+        call = _Call(given, given if kept is None else kept.arguments)
         # Calls of one step run at the same time; each is to see what those before it have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
-            answer = await threads.run(lambda: _answered(folder, given, _staged(ctx), approval=approval))
+            answer = await threads.run(lambda: _answered(folder, call, _staged(ctx), approval=approval))
             return _settled(ctx, answer)
 
     return memory
+
+
+class _Call(NamedTuple):
+    """The arguments as the model gave them, and as the guards let them be kept."""
+
+    given: Mapping[str, object]
+    kept: Mapping[str, object]
+
+    def change(self) -> Change | Refusal:
+        """Return what will be made of the call when the turn is kept."""
+        change, meant = read_change(self.kept), read_change(self.given)
+        if isinstance(change, Change) and isinstance(meant, Change) and _named(change) != _named(meant):
+            # What is left of it may be a part of another entry, and that one would be lost.
+            return Refusal(
+                "a guard has taken something out of old_text: name the entry by another part of it",
+                target=change.target,
+            )
+        return change
+
+
+def _named(change: Change) -> list[str]:
+    return [(one.old_text or "").strip() for one in change.operations]
 
 
 class _Checked:
@@ -85,11 +108,9 @@ class _Checked:
         self.facts = dict(facts)
 
 
-def _answered(
-    folder: CuratedFolder, given: Mapping[str, object], staged: list[Change], *, approval: bool
-) -> _Checked:
+def _answered(folder: CuratedFolder, call: _Call, staged: list[Change], *, approval: bool) -> _Checked:
     """Plan a call on the files and on what this run has staged, and write nothing."""
-    change = read_change(given)
+    change = call.change()
     target = change.target
     if target is None:
         return _Checked(change, None, {})

@@ -138,6 +138,10 @@ def prepare(path: str, *, up_to: int | None = None) -> Database:
     return connection
 
 
+def _always() -> bool:
+    return True
+
+
 @contextmanager
 def _closing_on_error(path: str) -> Generator[ExitStack]:
     """Close what the stack holds and translate the error, unless the block empties the stack."""
@@ -148,12 +152,14 @@ def _closing_on_error(path: str) -> Generator[ExitStack]:
         raise translate(error, path) from error
 
 
-def begin_writing(connection: Database, seconds: float) -> None:
-    """Begin a write transaction, trying for so long until the other writers let it."""
-    _insist(connection, "BEGIN IMMEDIATE", seconds)
+def begin_writing(connection: Database, seconds: float, is_wanted: Callable[[], bool] = _always) -> None:
+    """Begin a write transaction, trying for so long until the other writers let it, or nobody wants it."""
+    _insist(connection, "BEGIN IMMEDIATE", seconds, is_wanted)
 
 
-def _insist(connection: Database, statement: str, seconds: float) -> list[Row]:
+def _insist(
+    connection: Database, statement: str, seconds: float, is_wanted: Callable[[], bool] = _always
+) -> list[Row]:
     """Run a statement again and again while the file is busy, and return its rows.
 
     SQLite's own waiting makes longer and longer pauses, so that whoever waits long waits longer
@@ -164,7 +170,7 @@ def _insist(connection: Database, statement: str, seconds: float) -> list[Row]:
         try:
             return connection.execute(statement).fetchall()
         except apsw.BusyError:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or not is_wanted():
                 raise
             time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - fairness, not secrecy
 

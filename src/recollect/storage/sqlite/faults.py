@@ -22,7 +22,11 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
     (apsw.FullError, StorageFullError, "no space is left for the database; free some and try again"),
     (apsw.NotADBError, StorageCorruptError, "the file is not a SQLite database"),
     (apsw.CorruptError, StorageCorruptError, "the database file is damaged; restore it from a backup"),
-    (apsw.CantOpenError, StorageUnavailableError, "the file cannot be opened; check that its folder exists"),
+    (
+        apsw.CantOpenError,
+        StorageUnavailableError,
+        "the file cannot be opened; check its folder and its permissions",
+    ),
     (apsw.PermissionsError, StorageUnavailableError, "the file may not be accessed; check its permissions"),
     (apsw.IOError, StorageUnavailableError, "reading or writing the file failed; check the disk"),
     (apsw.TooBigError, StorageError, "the value is larger than the database takes"),

@@ -250,7 +250,7 @@ class Writer:
         """Run jobs in one transaction, after waiting for other processes."""
         try:
             self._roll_back()
-            begin_writing(self._connection, BUSY_SECONDS)
+            begin_writing(self._connection, BUSY_SECONDS, partial(_is_wanted, jobs))
             outcomes = [self._run_job(job, alone=len(jobs) == 1) for job in jobs]
         except apsw.Error as error:
             return self._run_apart(jobs, error)
@@ -300,3 +300,8 @@ class Writer:
             return Outcome(error=translate(error, self._place))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's to see
             return Outcome(error=error)
+
+
+def _is_wanted(jobs: list[Job]) -> bool:
+    """Whether anybody still waits for one of the jobs."""
+    return not all(job.future.cancelled() for job in jobs)
