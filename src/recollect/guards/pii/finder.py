@@ -26,7 +26,7 @@ PATTERN_WIDTH = 128
 """How much text a stream holds back for patterns of the user's own."""
 
 _MAYBE = re.compile(r"[0-9@]|[_-][A-Za-z0-9_-]{8}|[!#$%^&*~?][A-Za-z]|-----")
-_RUN = re.compile(r"(?:\+|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
+_RUN = re.compile(r"(?:\+\(?|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
 _RUN_MARKS = " .-/()+\u00a0\u202f\u2011"
 _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
 _LONGEST_NUMBER = 40

@@ -44,12 +44,16 @@ _NORTH_AMERICAN = re.compile(
     r"\d{3}(?:(?P=mark)|[ .\-])\d{4}(?!\d)"
 )
 _TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0\(\d")
-_BRACKETS = re.compile(r"(?:\d ?)?\(\d{2,5}\) ?\d")
+_BRACKETS = re.compile(rf"(?:\d ?)?\((?!{_YEAR}\))\d{{2,5}}\)[ ./-]{{0,2}}\d")
+_SLASH = re.compile(r"\d{2}/\d{3}[ -]\d{4}")
 _DIGITS = re.compile(r"\d+")
 _PIECE = re.compile(r"\(?\d(?:.*\d)?")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+")
+_OTHERS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+|\d{5}-\d{4}")  # amounts, US postal codes
 _FORMS = frozenset(
-    {(2, 5, 4), (2, 4, 4), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (1, 3, 3, 4), (1, 3, 3, 2, 2), (3, 3, 2, 2)}
+    {
+        *((2, 5, 4), (2, 4, 4), (2, 3, 2, 2), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (3, 3, 2, 2)),
+        *((1, 3, 3, 4), (1, 3, 3, 2, 2)),
+    }
 )
 _LEAST, _MOST = 7, 15
 _BOOK = 13
@@ -174,9 +178,10 @@ def _score(piece: _Piece) -> float:
     count = sum(map(len, piece.groups))
     if len(piece.groups) == 1 and "(" not in piece.text:
         return _score_of_one(piece)
-    if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text) or _is_book(piece.groups):
+    if count < _ALONE_LEAST or _OTHERS.fullmatch(piece.text) or _is_book(piece.groups):
         return 0
-    score = _score_of_form(piece) if _TRUNK_LEAST <= count <= _TRUNK_MOST else 0
+    least = _ALONE_LEAST if "(" in piece.text else _TRUNK_LEAST
+    score = _score_of_form(piece) if least <= count <= _TRUNK_MOST else 0
     if score or not piece.alone or "." in piece.text:
         return score
     return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
@@ -193,6 +198,8 @@ def _score_of_form(piece: _Piece) -> float:
         return 0.75
     if _BRACKETS.match(piece.text):
         return 0.7
+    if _SLASH.fullmatch(piece.text):
+        return 0.6
     return 0.6 if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text else 0
 
 

@@ -12,7 +12,10 @@ _GENERIC = (
     "website design studio academy network solutions company group life today center systems services "
     "software media eu technology consulting photography university institute foundation restaurant rentals "
     "international industries productions ventures recipes ninja guru lawyer "
-    "berlin hamburg koeln london paris nyc amsterdam wien tokyo"
+    "insurance clinic dental hospital church hotel cafe pizza coffee yoga fitness fashion jewelry vacations "
+    "apartments realty plumbing catering wedding marketing berlin hamburg koeln london paris nyc amsterdam "
+    "wien tokyo swiss bayern ruhr scot wales brussels vlaanderen quebec boston miami vegas sydney melbourne "
+    "kiwi africa istanbul moscow"
 )
 _COUNTRIES = (
     "ac ad ae af ag ai al am ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz "
@@ -21,17 +24,20 @@ _COUNTRIES = (
     "kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc me mg mh mk mm mn mo mp mq mr mt "
     "mu mv mw mx mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm pn pr pt pw qa re ro ru "
     "rw sa sb sc sd se sg si sk sl sm sn sr ss su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz "
-    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in"
+    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in рф укр бел срб"
 )
 _ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
 _SCHEME = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+",
     re.IGNORECASE,
 )
+_L = "A-Za-z\u00c0-\u024f\u0400-\u04ff"
 _BARE = re.compile(
-    r"(?<![A-Za-z0-9\u00c0-\u024f@._/\\:$-])(?<![=(]['\"])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}([A-Za-z]{2,12})(?![A-Za-z0-9_@(\[=-])(?!\.[A-Za-z0-9])"
+    rf"(?<![{_L}0-9@._/\\:$-])(?<![=(]['\"])(?:[{_L}0-9](?:[{_L}0-9-]{{0,61}}[{_L}0-9])?\.){{1,6}}"
+    rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=-])(?!\.[{_L}0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
+_UNDER_ID = ("co", "or", "web", "sch", "ac", "go", "my", "desa", "ponpes", "net", "biz")  # `id` alone is code
 _IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
 _NAME = 2
@@ -66,7 +72,9 @@ def _is_domain(address: str, ending: str) -> bool:
     """Whether it ends as domains do, and not as a sentence does that lacks a blank."""
     host = address.partition("/")[0]
     is_title = ending in _IN_TITLES and host[0].isupper()
+    name = host.split(".")[-2]
+    if ending == "id":
+        return name in _UNDER_ID and host.count(".") >= _NAME
     if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper() or is_title):
         return False
-    name = host.split(".")[-2]
     return len(name) >= _NAME and not name.isdigit()
