@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from recollect.guards.pii.cards import is_bar_code
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import meaning_before
+from recollect.guards.pii.words import meaning_before, meaning_of
 
 _CODES = {
     # Country codes by how many digits follow them; codes that are not here do not exist.
@@ -46,6 +46,8 @@ _NORTH_AMERICAN = re.compile(
 _TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0\(\d")
 _BRACKETS = re.compile(rf"(?:\d ?)?\((?!{_YEAR}\))\d{{2,5}}\)[ ./-]{{0,2}}\d")
 _SLASH = re.compile(r"\d{2}/\d{3}[ -]\d{4}")
+_NAME = re.compile(r"[^\W\d_]+\Z")
+_NAME_IN = re.compile(r"[^\W\d_]")
 _DIGITS = re.compile(r"\d+")
 _PIECE = re.compile(r"\(?\d(?:.*\d)?")
 _OTHERS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+|\d{5}-\d{4}")  # amounts, US postal codes
@@ -55,6 +57,11 @@ _FORMS = frozenset(
         *((1, 3, 3, 4), (1, 3, 3, 2, 2)),
     }
 )
+# Ranges of years, parts of versions and decimals: never a phone's, whatever the words say.
+_NEVER = re.compile(rf"{_YEAR} ?- ?{_YEAR}\Z|.*(?:(?<!\d)\d\.\d{{1,2}}(?!\d)|\.\.)|\d\.\d+\Z|[^(]*\)")
+_IN_ORDER = "01234567890123456789 98765432109876543210"
+_ROUND = "00000"
+_SHORT = 9
 _LEAST, _MOST = 7, 15
 _BOOK = 13
 _TRUNK_LEAST, _TRUNK_MOST = 9, 13
@@ -71,6 +78,7 @@ class _Piece(NamedTuple):
     groups: tuple[str, ...]
     meaning: str | None
     alone: bool
+    in_line: bool = True  # whether the words that say what it is stand in its own line
 
 
 def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
@@ -94,7 +102,8 @@ def _behind_name(text: str, start: int, end: int) -> int:
     """Skip what goes on with letters, as in "X-400-123-4567", unless they say that it is a phone's."""
     if text[start - 1 : start] != "-" or not text[start - 2 : start - 1].isalpha():
         return start
-    if meaning_before(text, start) == "phone":
+    name = _NAME.search(text, max(0, start - 20), start - 1)
+    if name and meaning_of(name[0].lower()) == "phone":
         return start
     blank = text.find(" ", start, end)
     return blank + 1 if blank >= 0 else end
@@ -161,20 +170,35 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
     match = _PIECE.search(text, start, end)
     if not match or match.end() - match.start() < _LEAST:
         return
-    begin = match.start() + (match[0][0] == "(" and ")" not in match[0])
-    piece = text[begin : match.end()]
+    begin, stop = _within_brackets(text, *match.span())
+    piece = text[begin:stop]
     groups = tuple(_DIGITS.findall(piece))
-    if not _LEAST <= sum(map(len, groups)) <= _MOST:
+    if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(piece):
         return
     meaning = meaning_before(text, begin)
-    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, match.end())))
+    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), _is_said_in_line(text, begin)))
     if score:
-        yield _finding(text, begin, match.end(), score - _less(meaning))
+        yield _finding(text, begin, stop, score - _less(meaning))
+
+
+def _is_said_in_line(text: str, start: int) -> bool:
+    """Whether words in the same line say that it is a phone's, or no words stand there."""
+    line = text.rfind("\n", max(0, start - 48), start) + 1
+    before = text[line:start]
+    return not line or _NAME_IN.search(before) is None or meaning_before(before, len(before)) == "phone"
+
+
+def _within_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out a bracket that is not closed: one at the beginning alone, another with what follows it."""
+    opened = text.rfind("(", start, end)
+    if opened < 0 or ")" in text[opened:end]:
+        return start, end
+    return (start + 1, end) if opened == start else (start, start + len(text[start:opened].rstrip(" .-/")))
 
 
 def _score(piece: _Piece) -> float:
     if piece.meaning == "phone":
-        return 0.9
+        return 0.9 if len(piece.groups) > 1 or _may_be_one(piece) else 0
     count = sum(map(len, piece.groups))
     if len(piece.groups) == 1 and "(" not in piece.text:
         return _score_of_one(piece)
@@ -182,9 +206,15 @@ def _score(piece: _Piece) -> float:
         return 0
     least = _ALONE_LEAST if "(" in piece.text else _TRUNK_LEAST
     score = _score_of_form(piece) if least <= count <= _TRUNK_MOST else 0
-    if score or not piece.alone or "." in piece.text:
+    if score or not piece.alone or "." in piece.text or "  " in piece.text:
         return score
     return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+
+
+def _may_be_one(piece: _Piece) -> bool:
+    """Whether digits in one piece may be a phone's if words say so: not round ones, nor 12345678."""
+    digits = piece.groups[0]
+    return digits not in _IN_ORDER and not digits.endswith(_ROUND) and (piece.in_line or len(digits) > _SHORT)
 
 
 def _is_book(groups: tuple[str, ...]) -> bool:
@@ -205,6 +235,8 @@ def _score_of_form(piece: _Piece) -> float:
 
 def _score_of_one(piece: _Piece) -> float:
     """Judge digits in one piece: most of them are something else."""
+    if piece.groups[0] in _IN_ORDER:
+        return 0
     if _LONG_ZERO.fullmatch(piece.text):
         return 0.55
     if _MOBILE.fullmatch(piece.text):

@@ -28,16 +28,17 @@ _COUNTRIES = (
 )
 _ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
 _SCHEME = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+",
+    r"(?<![A-Za-z0-9])(?:(?:https?|ftps?|sftp|wss?|ssh|git)://|(?<!@)www\d?\.(?=[A-Za-z0-9]))[^\s<>\"'`|\\^{}\u3000-\u303f]+",
     re.IGNORECASE,
 )
 _L = "A-Za-z\u00c0-\u024f\u0400-\u04ff"
 _BARE = re.compile(
     rf"(?<![{_L}0-9@._/\\:$-])(?<![=(]['\"])(?:[{_L}0-9](?:[{_L}0-9-]{{0,61}}[{_L}0-9])?\.){{1,6}}"
-    rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=-])(?!\.[{_L}0-9])"
+    rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=+-])(?!\.[{_L}0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
 _UNDER_ID = ("co", "or", "web", "sch", "ac", "go", "my", "desa", "ponpes", "net", "biz")  # `id` alone is code
+_IN_CODE = ("self", "this", "cls", "operator", "makefile", "configure")
 _IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
 _NAME = 2
@@ -72,9 +73,12 @@ def _is_domain(address: str, ending: str) -> bool:
     """Whether it ends as domains do, and not as a sentence does that lacks a blank."""
     host = address.partition("/")[0]
     is_title = ending in _IN_TITLES and host[0].isupper()
-    name = host.split(".")[-2]
+    labels = host.split(".")
+    name = labels[-2]
+    if labels[0].lower() in _IN_CODE:
+        return False
     if ending == "id":
-        return name in _UNDER_ID and host.count(".") >= _NAME
+        return name in _UNDER_ID and len(labels) > _NAME
     if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper() or is_title):
         return False
     return len(name) >= _NAME and not name.isdigit()

@@ -31,12 +31,12 @@ _STEMS: dict[Meaning, str] = {
         "flight room! zip! plz! usd! eur! gbp! chf! jpy! inr! pln! sek! rs! ip! mac!"
     ),
 }
-_NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "#")
+_NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "my #")
 _IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
 _KEY = 2
 _SHORT = 3  # articles, prepositions and most forms of "to be" are no longer
-_BETWEEN = 1
-_WORD = re.compile(r"caller id|[^\W\d_]+|#")
+_BETWEEN, _NUMBER_BETWEEN = 1, 2
+_WORD = re.compile(r"caller id|my #|[^\W\d_]+")
 _REACHED = re.compile(r"\b(?:at|on|via|au|al|unter) \Z")
 _COUNTED = re.compile(r"[0-9]{3}")
 _DIGIT = re.compile(r"[0-9]")
@@ -64,7 +64,7 @@ class _Word(NamedTuple):
 
 def meaning_before(text: str, start: int) -> Meaning | None:
     """Return what the words before a number say; the nearest counts, and they may be 48 characters away."""
-    window = text[max(0, start - 48) : start].lower()
+    window = _whole_words(text, max(0, start - 48), start)
     if _MONEY.search(window):
         return "other"
     is_reached = _REACHED.search(window) is not None
@@ -80,20 +80,36 @@ def meaning_before(text: str, start: int) -> Meaning | None:
     return "phone" if is_number or has_any(_IN_CHINESE, window) else None
 
 
+def meaning_of(word: str) -> Meaning | None:
+    """Return what a word in small letters says of a number behind it."""
+    for stem, meaning in _INDEX.get(word[:_KEY], ()):
+        if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
+            return meaning
+    return None
+
+
+def _whole_words(text: str, begin: int, end: int) -> str:
+    """Return a part of a text in small letters, without a word's end at its beginning."""
+    if begin and text[begin - 1].isalpha():
+        while begin < end and text[begin].isalpha():
+            begin += 1
+    return text[begin:end].lower()
+
+
 def _said(window: str) -> Iterator[_Word]:
     """Yield the words before a number, the nearest first, but not what other lines count."""
     line, behind, between, is_used = window.rfind("\n"), len(window), 0, False
     for found in reversed(list(_WORD.finditer(window))):
-        word, meaning = found[0], _meaning(found[0])
+        word, meaning = found[0], meaning_of(found[0])
         if meaning == "other" and found.start() < line:
             continue
         # What is counted has its own number already if words follow that.
         is_used = is_used or (behind < len(window) and _COUNTED.search(window, found.end(), behind) is not None)
-        is_name = word in _NUMBER and not (word == "#" and window[found.start() - 1 : found.start()].isalpha())
+        is_name = word in _NUMBER
         yield _Word(
             meaning,
             is_near=not is_used and between <= _BETWEEN,
-            is_number=is_name and not _DIGIT.search(window, found.end()),
+            is_number=is_name and between <= _NUMBER_BETWEEN and not _DIGIT.search(window, found.end()),
         )
         behind, between = found.start(), between + (len(word) > _SHORT and not is_name)
 
@@ -114,10 +130,3 @@ def has_any(words: Sequence[str], text: str) -> bool:
 def begin_of_word(text: str) -> int:
     """Return where the last stretch without a blank begins, however long it is."""
     return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
-
-
-def _meaning(word: str) -> Meaning | None:
-    for stem, meaning in _INDEX.get(word[:_KEY], ()):
-        if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
-            return meaning
-    return None
