@@ -29,6 +29,13 @@ _WORDS = (
     *("visa", "credit", "kredit", "crédit", "debit", "débit", "cc:", "cc ", "pay", "paid", "charg", "refund"),
     *("zahl", "pagar", "pagat", "pagu", "卡"),
 )
+_FORM = re.compile(
+    r"\d{15,16}(?![\d-])|(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{5})(?!\d)(?!\1\d)(?!\2\d)"
+)
+_CALLED = re.compile(
+    r"(?:\b(?:credit|debit)?card|karten?|\bcarte|tarjeta|\bcarta|cartão|cartao|kaart|kort|карт\w{0,5}"
+    r"|\bvisa|mastercard|\bamex|maestro|\bcc|\bpan)\b[^\d\n]{0,24}\Z|kartennummer[^\d\n]{0,16}\Z"
+)
 _ZERO = ord("0")
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _MOST_GROUPS = 7
@@ -39,10 +46,18 @@ def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
     if end - start < _SHORTEST:
         return
+    yield from _named(text, start, end)
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
     for place, (begin, stop) in enumerate(groups):
         if stop - begin >= _LEAST_GROUP:
             yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
+
+
+def _named(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield a number at the beginning of a run that looks like a card's and is called so: typing errs."""
+    found = _FORM.match(text, start, end)
+    if found and _CALLED.search(words_before(text, start, 36)):
+        yield Finding("card", *found.span(), 0.6)
 
 
 def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ _WORDS = (
 
 
 def find_ibans(text: str) -> Iterator[Finding]:
-    """Find account numbers whose check digits are right.
+    """Find account numbers whose check digits are right, or that are called so and have the right length.
 
     One in one piece may have another length, and where words name it, another country.
     """
@@ -58,6 +58,8 @@ def find_ibans(text: str) -> Iterator[Finding]:
         end = _end(text, begin.start(), size) if size else 0
         if end and _is_valid(_MARKS.sub("", text[begin.start() : end])):
             yield Finding("iban", begin.start(), end)
+        elif end and "iban" in words_before(text, begin.start(), 16):
+            yield Finding("iban", begin.start(), end, 0.6)  # typing errs
         elif size or has_any(_WORDS, words_before(text, begin.start())):
             piece = _PIECE.match(text, begin.start())
             if piece and _is_valid(piece[0]):

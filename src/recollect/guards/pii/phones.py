@@ -59,6 +59,7 @@ _FORMS = frozenset(
 )
 # Ranges of years, parts of versions and decimals: never a phone's, whatever the words say.
 _NEVER = re.compile(rf"{_YEAR} ?- ?{_YEAR}\Z|.*(?:(?<!\d)\d\.\d{{1,2}}(?!\d)|\.\.)|\d\.\d+\Z|[^(]*\)")
+_POSTAL = re.compile(r"\b[A-Z]{2} {1,2}\d{5}-\d{4}\Z")  # behind a state
 _IN_ORDER = "01234567890123456789 98765432109876543210"
 _ROUND = "00000"
 _SHORT = 9
@@ -78,7 +79,7 @@ class _Piece(NamedTuple):
     groups: tuple[str, ...]
     meaning: str | None
     alone: bool
-    in_line: bool = True  # whether the words that say what it is stand in its own line
+    in_line: bool  # whether the words that say what it is stand in its own line
 
 
 def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
@@ -175,8 +176,11 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
     groups = tuple(_DIGITS.findall(piece))
     if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(piece):
         return
+    if _POSTAL.search(text, max(0, begin - 5), stop):
+        return
     meaning = meaning_before(text, begin)
-    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), _is_said_in_line(text, begin)))
+    in_line = meaning != "phone" or _is_said_in_line(text, begin)
+    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), in_line))
     if score:
         yield _finding(text, begin, stop, score - _less(meaning))
 
@@ -212,9 +216,9 @@ def _score(piece: _Piece) -> float:
 
 
 def _may_be_one(piece: _Piece) -> bool:
-    """Whether digits in one piece may be a phone's if words say so: not round ones, nor 12345678."""
+    """Whether digits in one piece that words call a phone's may be one: not round ones, nor far away."""
     digits = piece.groups[0]
-    return digits not in _IN_ORDER and not digits.endswith(_ROUND) and (piece.in_line or len(digits) > _SHORT)
+    return not digits.endswith(_ROUND) and (piece.in_line or len(digits) > _SHORT)
 
 
 def _is_book(groups: tuple[str, ...]) -> bool:

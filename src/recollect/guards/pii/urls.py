@@ -24,7 +24,7 @@ _COUNTRIES = (
     "kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc me mg mh mk mm mn mo mp mq mr mt "
     "mu mv mw mx mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm pn pr pt pw qa re ro ru "
     "rw sa sb sc sd se sg si sk sl sm sn sr ss su sv sx sy sz tc td tf tg th tj tk tl tm tn tr tt tv tw tz "
-    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in рф укр бел срб"
+    "ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw in рф укр бел"
 )
 _ENDINGS = frozenset((_GENERIC + " " + _COUNTRIES).split())
 _SCHEME = re.compile(

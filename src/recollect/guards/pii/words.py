@@ -12,9 +12,10 @@ Meaning: TypeAlias = Literal["phone", "ssn", "other"]
 # A stem with a mark stands for the word itself only, one without for all words that begin so.
 _STEMS: dict[Meaning, str] = {
     "phone": (
-        "phone office! telef teléf télép teleph tel! tél! tfno! handset caller mobil móvil movil handy celular cellul cell! cells! "
-        "cellphone portable fax whats sms call! calls! called! calling! dial! dials! dialing! dialling! "
-        "ring! text! texted! reach contact hotline helpline landline voicemail rufnummer anruf erreich ruf! "
+        "phone office! telef teléf télép teleph tel! tél! tfno! handset caller mobil móvil movil handy "
+        "celular cellul cell! cells! cellphone portable fax whats sms call! calls! called! calling! "
+        "dial! dials! dialing! dialling! ring! text! texted! reach contact "
+        "hotline helpline landline voicemail rufnummer anruf erreich ruf! "
         "appel joindre joignable llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! "
         "мобил gsm kontakt contatt contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
     ),
@@ -34,10 +35,10 @@ _STEMS: dict[Meaning, str] = {
 _NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "my #")
 _IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
 _KEY = 2
-_SHORT = 3  # articles, prepositions and most forms of "to be" are no longer
+_SHORT = 3  # articles, prepositions and most forms of "to be" are no longer, and no names
 _BETWEEN, _NUMBER_BETWEEN = 1, 2
-_WORD = re.compile(r"caller id|my #|[^\W\d_]+")
-_REACHED = re.compile(r"\b(?:at|on|via|au|al|unter) \Z")
+_WORD = re.compile(r"caller id|my #|[^\W\d_]+", re.IGNORECASE)
+_REACHED = re.compile(r"\b(?:at|on|via|au|al|unter) \Z", re.IGNORECASE)
 _COUNTED = re.compile(r"[0-9]{3}")
 _DIGIT = re.compile(r"[0-9]")
 _MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
@@ -89,29 +90,33 @@ def meaning_of(word: str) -> Meaning | None:
 
 
 def _whole_words(text: str, begin: int, end: int) -> str:
-    """Return a part of a text in small letters, without a word's end at its beginning."""
+    """Return a part of a text, without a word's end at its beginning."""
     if begin and text[begin - 1].isalpha():
         while begin < end and text[begin].isalpha():
             begin += 1
-    return text[begin:end].lower()
+    return text[begin:end]
 
 
 def _said(window: str) -> Iterator[_Word]:
     """Yield the words before a number, the nearest first, but not what other lines count."""
     line, behind, between, is_used = window.rfind("\n"), len(window), 0, False
     for found in reversed(list(_WORD.finditer(window))):
-        word, meaning = found[0], meaning_of(found[0])
+        word = found[0].lower()
+        meaning = meaning_of(word)
         if meaning == "other" and found.start() < line:
             continue
         # What is counted has its own number already if words follow that.
-        is_used = is_used or (behind < len(window) and _COUNTED.search(window, found.end(), behind) is not None)
+        is_used = is_used or (
+            behind < len(window) and _COUNTED.search(window, found.end(), behind) is not None
+        )
         is_name = word in _NUMBER
         yield _Word(
             meaning,
             is_near=not is_used and between <= _BETWEEN,
             is_number=is_name and between <= _NUMBER_BETWEEN and not _DIGIT.search(window, found.end()),
         )
-        behind, between = found.start(), between + (len(word) > _SHORT and not is_name)
+        is_small = is_name or (len(word) <= _SHORT and found[0].islower())
+        behind, between = found.start(), between + (not is_small)
 
 
 def words_before(text: str, start: int, size: int = REACH - 15) -> str:
