@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.guards.pii.bare_phones import is_bare_phone
 from recollect.guards.pii.cards import is_bar_code
 from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.words import meaning_before, meaning_of
@@ -61,7 +62,7 @@ _FORMS = frozenset(
 _NEVER = re.compile(rf"{_YEAR} ?- ?{_YEAR}\Z|.*(?:(?<!\d)\d\.\d{{1,2}}(?!\d)|\.\.)|\d\.\d+\Z|[^(]*\)")
 _POSTAL = re.compile(r"\b[A-Z]{2} {1,2}\d{5}-\d{4}\Z")  # behind a state
 _IN_ORDER = "01234567890123456789 98765432109876543210"
-_ROUND = "00000"
+_ROUND, _ALL = "00000", "0123456"
 _SHORT = 9
 _LEAST, _MOST = 7, 15
 _BOOK = 13
@@ -183,6 +184,8 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
     score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), in_line))
     if score:
         yield _finding(text, begin, stop, score - _less(meaning))
+    elif meaning is None and is_bare_phone(text, begin, stop):
+        yield _finding(text, begin, stop, 0.5)
 
 
 def _is_said_in_line(text: str, start: int) -> bool:
@@ -218,7 +221,11 @@ def _score(piece: _Piece) -> float:
 def _may_be_one(piece: _Piece) -> bool:
     """Whether digits in one piece that words call a phone's may be one: not round ones, nor far away."""
     digits = piece.groups[0]
-    return not digits.endswith(_ROUND) and (piece.in_line or len(digits) > _SHORT)
+    return (
+        not digits.startswith(_ALL)
+        and not digits.endswith(_ROUND)
+        and (piece.in_line or len(digits) > _SHORT)
+    )
 
 
 def _is_book(groups: tuple[str, ...]) -> bool:
@@ -243,9 +250,7 @@ def _score_of_one(piece: _Piece) -> float:
         return 0
     if _LONG_ZERO.fullmatch(piece.text):
         return 0.55
-    if _MOBILE.fullmatch(piece.text):
-        return 0.6 if piece.alone else 0.4
-    return 0
+    return 0.6 if piece.alone and _MOBILE.fullmatch(piece.text) else 0
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
