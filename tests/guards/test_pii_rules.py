@@ -132,6 +132,13 @@ def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
         ("contact us on CVE-2020-5260, or on tel-2020-5260", ["phone"]),
         ("see #1172785, my # is 1172785", ["phone"]),
         ("0123456789 or 9876543210", []),
+        ("Did 922 74 512 ring, or 41-50-78-03, or 6155 2626?", ["phone", "phone", "phone"]),
+        ("She gave me 612 345 678, he 4155550132.", ["phone"]),
+        ("He paid 612 345 678 for it, or 12 15 18 22, and the grey is 104 34 139 then.", []),
+        ("GET /index.html 200 1298, data <74 65 73 74 0a>, from 2010 2020, pages 2360-2363", []),
+        ("x = 922 74 512", []),
+        ("922 74 512 is mine", ["phone"]),
+        ("6155 2626 rows", []),
         ("x==2.31.0.1, x==23.31.0.1, Git 1.7.12.1", []),
         ("ip==23.31.0.1, node 1.7.12.1", ["ip", "ip"]),
     ],
@@ -154,6 +161,8 @@ def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:
         ("ada.me+news@example.com, ada@www.example.com", ["email", "email"]),
         ("user.id, account.user.id, toko.co.id, пример.рф, bücher.de", ["url", "url", "url"]),
         ("self.me, this.is, operator.lt, Makefile.in", []),
+        ("main.rs, README.md, run.sh, to.do", []),
+        ("visit harbour.rs, shop.com.my or LightHouse.is", ["url", "url", "url"]),
     ],
 )
 def test_addresses_on_the_web_are_found_when_they_are_asked_for(text: str, kinds: list[str]) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import begin_of_word
+from recollect.guards.pii.words import begin_of_word, words_before
 
 _GENERIC = (
     "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro "
@@ -37,7 +37,14 @@ _BARE = re.compile(
     rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=+-])(?!\.[{_L}0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
-_UNDER_ID = ("co", "or", "web", "sch", "ac", "go", "my", "desa", "ponpes", "net", "biz")  # `id` alone is code
+_WORDS_TOO = ("as", "do", "gn", "gs", "id", "is", "ms", "my", "st", "to")  # countries that are also words
+_FILES_TOO = ("cc", "md", "ml", "ps", "py", "rs", "sh", "so")  # or what files are called
+_SECOND = (
+    *("com", "co", "net", "org", "gov", "edu", "ac", "or", "web", "sch", "go", "my", "desa", "ponpes", "biz"),
+    *("gob", "gub", "mil", "in"),
+)
+_CALLED = re.compile(r"\b(?:web)?sites?\b|\bweb\b|domain|\bvisit|\burls?\b|\bwww\b|homepage|\bonline\b")
+_CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}")
 _IN_CODE = ("self", "this", "cls", "operator", "makefile", "configure")
 _IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
@@ -50,7 +57,7 @@ def find_urls(text: str) -> Iterator[Finding]:
         end = found.start() + len(_trimmed(found[0]))
         yield Finding("url", found.start(), end)
     for found in _BARE.finditer(text):
-        if _is_domain(found[0], found[1]):
+        if _is_domain(found[0], found[1], words_before(text, found.start())):
             yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])), 0.7)
 
 
@@ -69,16 +76,16 @@ def _trimmed(address: str) -> str:
     return address
 
 
-def _is_domain(address: str, ending: str) -> bool:
+def _is_domain(address: str, ending: str, before: str) -> bool:
     """Whether it ends as domains do, and not as a sentence does that lacks a blank."""
     host = address.partition("/")[0]
-    is_title = ending in _IN_TITLES and host[0].isupper()
     labels = host.split(".")
     name = labels[-2]
-    if labels[0].lower() in _IN_CODE:
+    if labels[0].lower() in _IN_CODE or len(name) < _NAME or name.isdigit():
         return False
-    if ending == "id":
-        return name in _UNDER_ID and len(labels) > _NAME
-    if ending.lower() not in _ENDINGS or not (ending.islower() or host.isupper() or is_title):
-        return False
-    return len(name) >= _NAME and not name.isdigit()
+    if ending in _WORDS_TOO or ending in _FILES_TOO:
+        is_second = name in _SECOND and len(labels) > _NAME
+        is_camel = ending in _WORDS_TOO and _CAMEL.fullmatch(name) is not None
+        return is_second or is_camel or _CALLED.search(before) is not None
+    is_title = ending in _IN_TITLES and host[0].isupper()
+    return ending.lower() in _ENDINGS and (ending.islower() or host.isupper() or is_title)
