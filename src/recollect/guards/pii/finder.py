@@ -32,7 +32,7 @@ _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much 
 _LONGEST_NUMBER = 40
 _LEAST_DIGITS = 7
 _RUN_BACKWARDS = re.compile(r"[ .\-/()+\u00a0\u202f\u20110-9]*")
-_EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z")
+_EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z|(?<=\d)[:_@]\Z")
 _TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
 _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
@@ -136,8 +136,10 @@ class PIIFinder:
         for run in _RUN.finditer(text):
             if run.end() - run.start() >= _LEAST_DIGITS:
                 start, end = _without_halves(text, *run.span())
+                # How long a run is must not depend on what comes behind it: a stream does not know that yet.
+                is_long = run.end() - run.start() > _LONGEST_RUN
                 for short, long in self._run_rules if end - start >= _LEAST_DIGITS else ():
-                    yield from (short if end - start <= _LONGEST_RUN else long)(text, start, end)
+                    yield from (long if is_long else short)(text, start, end)
 
 
 def find_all_secrets(text: str) -> Iterator[Finding]:
