@@ -67,6 +67,9 @@ INNOCENT = (
     "npm i @types/node@18.11.9; import x from '@scope/pkg'; @decorator; git@host.example:org/repo.git",
     "Flight LH 1234, seats 12A-12C, B-52, 737-800, 90210-1234, CH-8001, score 21-19, 6-4 6-3 7-6.",
     "0.12345678 12.345678 1e-10 2^64 = 18446744073709551616, pi 3.14159 26535 89793 23846",
+    "# Copyright (C) 1998-2007 by the callers, 5 Harbour Lane, Suite 330, Boston, MA 02199-0042 USA",
+    "See bug #1172785 and CVE-2019-18348; fixed in 1.7.3.5; `harbour==2.31.0.1`; OID 2.5.29.17, PEP 3147/488",
+    "The default number is 1000000, timeout 10000 (10 seconds); call text(0.5772156649) for 3.10.0 - 3.10.8",
     "aGVsbG8gd29ybGQgdGhpcyBpcyBhIGxvbmcgYmFzZTY0IHRleHQgd2l0aG91dCBhbnkgc2VjcmV0cyBpbiBpdA==" * 5,
 )
 """Texts that look like something and are not."""

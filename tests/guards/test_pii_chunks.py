@@ -262,6 +262,22 @@ def test_text_is_looked_at_when_it_is_held_back_from_the_middle_of_a_word() -> N
     assert PIIFinder().quiet_to("see the BEGIN PRIVATE ", 8) == len("see the BEGIN PRIVATE ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x1y33704 0044 0532 0130 0000:1A:-1111",
+        f"C{'7' * 30}3704 0044 0532 0130 00555-123-456{'7' * 26}MIIE123",
+    ],
+)
+async def test_stream_is_the_same_when_what_follows_digits_makes_them_something_else(text: str) -> None:
+    """A mark or a letter behind a run changes it as a whole, also where its beginning could be let out."""
+    tested = PIIDetector(method="placeholder")
+    expected = await cleaned(tested, text)
+    for place in range(1, len(text)):
+        assert await streamed(tested, pieces(text, place)) == expected, place
+    assert await streamed(tested, list(text)) == expected
+
+
 @pytest.mark.parametrize("name", LONG_SECRETS)
 @pytest.mark.parametrize("size", [1, 7, 64, 255, 256, 300, 5000])
 async def test_long_secret_is_swallowed_when_it_passes_the_limit(name: str, size: int) -> None:

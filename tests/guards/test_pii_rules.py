@@ -15,7 +15,7 @@ from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
 
 CORPUS = Path(__file__).resolve().parents[1] / "data" / "pii.jsonl"
-FLOOR = 0.97
+FLOOR = 0.99
 
 
 def test_precision_and_recall_of_each_kind_stay_above_their_floors() -> None:
@@ -112,6 +112,35 @@ def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
         ("part A-400-123-4567 415-555-0132", ["phone"]),
         ("Tel-415-555-0132", ["phone"]),
         ("visa-4111-1111-1111-1111", ["card"]),
+        ("4000000000006 at the till, then card 4000000000006", ["card"]),
+        ("card no. 1234 5678 9012 3456; discard 1234 5678 9012 3456", ["card"]),
+        ("card 4111 1111 1111 1112 1234", []),
+        ("iban DE89 3704 0044 0532 0130 01, then DE89 3704 0044 0532 0130 01", ["iban"]),
+        ("account ZZ63ABCD0123456789", ["iban"]),
+        ("serial ZZ63ABCD0123456789", []),
+        ("order 0151 496 0712, order of Ada Byron 0151 496 0712", ["phone"]),
+        ("order 48213: Ada 0151 496 0712", ["phone"]),
+        ("your order at 0151 496 0712", []),
+        ("call about the order at 0151 496 0712", ["phone"]),
+        ("chiffon 245 255 250", []),
+        ("the lemon tree that grows in the harbour, chiffon 4155550132", []),
+        ("Boston 02199-0042, tel 02199-0042", ["phone"]),
+        ("Smith (2019) 12345, Yerevan (10) 541234", ["phone"]),
+        ("(tel 415 5550132 (10 times))", ["phone"]),
+        ("call\nfor 5033164 or 4155550132", ["phone"]),
+        ("call 1998-2007, call 3.10.0 - 3.10.8, call 1000000, call 0.5772156649", []),
+        ("contact us on CVE-2020-5260, or on tel-2020-5260", ["phone"]),
+        ("see #1172785, my # is 1172785", ["phone"]),
+        ("0123456789 or 9876543210", []),
+        ("Did 922 74 512 ring, or 41-50-78-03, or 6155 2626?", ["phone", "phone", "phone"]),
+        ("She gave me 612 345 678, he 4155550132.", ["phone"]),
+        ("He paid 612 345 678 for it, or 12 15 18 22, and the grey is 104 34 139 then.", []),
+        ("GET /index.html 200 1298, data <74 65 73 74 0a>, from 2010 2020, pages 2360-2363", []),
+        ("x = 922 74 512", []),
+        ("922 74 512 is mine", ["phone"]),
+        ("6155 2626 rows", []),
+        ("x==2.31.0.1, x==23.31.0.1, Git 1.7.12.1", []),
+        ("ip==23.31.0.1, node 1.7.12.1", ["ip", "ip"]),
     ],
 )
 def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:
@@ -129,6 +158,11 @@ def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:
         ("https://a:b1@example.com/x", ["url"]),
         ("README.md foo.py end.It was Node.js a.b self.id( e.g. i.e. 3.de", []),
         ("ada@example.com", ["email"]),
+        ("ada.me+news@example.com, ada@www.example.com", ["email", "email"]),
+        ("user.id, account.user.id, toko.co.id, пример.рф, bücher.de", ["url", "url", "url"]),
+        ("self.me, this.is, operator.lt, Makefile.in", []),
+        ("main.rs, README.md, run.sh, to.do", []),
+        ("visit harbour.rs, shop.com.my or LightHouse.is", ["url", "url", "url"]),
     ],
 )
 def test_addresses_on_the_web_are_found_when_they_are_asked_for(text: str, kinds: list[str]) -> None:

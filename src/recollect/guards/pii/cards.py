@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import has_any, words_before
 
 _GROUP = re.compile(r"[0-9]+")
 _LONGEST, _SHORTEST = 19, 12
@@ -23,6 +24,18 @@ _BRANDS = (
 )
 _LONG = 14  # shorter numbers in groups are mostly parts of others
 _EAN = 13
+_WORDS = (
+    *("card", "karte", "carte", "tarjeta", "carta", "cartão", "cartao", "kort", "kaart", "карт", "kart"),
+    *("visa", "credit", "kredit", "crédit", "debit", "débit", "cc:", "cc ", "pay", "paid", "charg", "refund"),
+    *("zahl", "pagar", "pagat", "pagu", "卡"),
+)
+_FORM = re.compile(
+    r"\d{15,16}(?![\d-])|(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{5})(?!\d)(?!\1\d)(?!\2\d)"
+)
+_CALLED = re.compile(
+    r"(?:\b(?:credit|debit)?card|karten?|\bcarte|tarjeta|\bcarta|cartão|cartao|kaart|kort|карт\w{0,5}"
+    r"|\bvisa|mastercard|\bamex|maestro|\bcc|\bpan)\b[^\d\n]{0,24}\Z|kartennummer[^\d\n]{0,16}\Z"
+)
 _ZERO = ord("0")
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _MOST_GROUPS = 7
@@ -33,24 +46,33 @@ def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
     if end - start < _SHORTEST:
         return
+    yield from _named(text, start, end)
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
     for place, (begin, stop) in enumerate(groups):
         if stop - begin >= _LEAST_GROUP:
             yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
 
 
+def _named(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield a number at the beginning of a run that looks like a card's and is called so: typing errs."""
+    found = _FORM.match(text, start, end)
+    if found and _CALLED.search(words_before(text, start, 36)):
+        yield Finding("card", *found.span(), 0.6)
+
+
 def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) -> Iterator[Finding]:
     """Yield the card numbers that begin with the first of some groups; a short one is all of its run."""
     start, place = groups[0]
     number, mark = text[start:place], ""
-    if _is_card(number):
+    if _is_card(number) and not _is_product(text, start, number):
         yield Finding("card", start, place)
     for begin, end in groups[1:]:
         between = text[place:begin]
         if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark):
             return
         number, mark, last, place = number + text[begin:end], between, end - begin, end
-        if _is_card(number) and (len(number) >= _LONG or (start, end) == run):
+        is_whole = len(number) >= _LONG or (start, end) == run
+        if is_whole and _is_card(number) and not _is_product(text, start, number):
             yield Finding("card", start, end)
         if last < _LEAST_GROUP or len(number) > _LONGEST:
             return  # only the last group may be short
@@ -70,8 +92,12 @@ def _is_card(number: str) -> bool:
         return False
     if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
         return False
-    # A product's bar code has as many digits as an old card.
-    return number.count(number[0]) < size and not (size == _EAN and is_bar_code(number))
+    return number.count(number[0]) < size
+
+
+def _is_product(text: str, start: int, number: str) -> bool:
+    """Whether it is rather a bar code: that has as many digits as an old card, and words tell them apart."""
+    return len(number) == _EAN and is_bar_code(number) and not has_any(_WORDS, words_before(text, start))
 
 
 def is_bar_code(number: str) -> bool:

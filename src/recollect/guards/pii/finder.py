@@ -40,13 +40,12 @@ _SHORT = (
 _APART = r"(?=\s(?:[^\s\d.\-/()+\u2011]|\D{3}))"
 _QUIET = re.compile(rf"(?:[^0-9@_:-]+|[_-](?!(?<=-)----)|:(?!//)|{_SHORT}{_APART})*+")
 _SHORT_AT_END = re.compile(rf"{_SHORT}(?:\s[^0-9]{{0,2}})?\Z")
-_RUN = re.compile(r"(?:\+|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
-_RUN_MARKS = " .-/()+\u00a0\u202f\u2011"
+_RUN = re.compile(r"(?:\+\(?|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}\d)*")
 _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
 _LONGEST_NUMBER = 40
 _LEAST_DIGITS = 7
 _RUN_BACKWARDS = re.compile(r"[ .\-/()+\u00a0\u202f\u20110-9]*")
-_EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z")
+_EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z|(?<=\d)[:_@]\Z")
 _TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
 _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
@@ -170,8 +169,10 @@ class PIIFinder:
         for run in _RUN.finditer(text):
             if run.end() - run.start() >= _LEAST_DIGITS:
                 start, end = _without_halves(text, *run.span())
+                # How long a run is must not depend on what comes behind it: a stream does not know that yet.
+                is_long = run.end() - run.start() > _LONGEST_RUN
                 for short, long in self._run_rules if end - start >= _LEAST_DIGITS else ():
-                    yield from (short if end - start <= _LONGEST_RUN else long)(text, start, end)
+                    yield from (long if is_long else short)(text, start, end)
 
 
 def find_all_secrets(text: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from string import ascii_letters
 
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.words import has_any, words_before
 
 _LENGTHS = {
     name: int(size)
@@ -18,9 +19,9 @@ _LENGTHS = {
         "22": "BG BH DE GB GE IE ME RS VA",
         "23": "AE GI IL IQ OM SO TL",
         "24": "AD CZ ES MD PK RO SA SE SK TN VG",
-        "25": "LY PT ST",
-        "26": "IS TR",
-        "27": "BF BJ CF CG CI CM DJ FR GR IT KM MC MG ML MR NE SM SN TD TG",
+        "25": "AO CV GW LY MZ PT ST",
+        "26": "IR IS TR",
+        "27": "BF BJ CF CG CI CM DJ FR GA GQ GR IT KM MC MG ML MR NE SM SN TD TG",
         "28": "AL AZ BY CY DO DZ GT HN HU LB MA NI PL SV",
         "29": "BR EG FK PS QA UA",
         "30": "JO KW MU YE",
@@ -35,22 +36,31 @@ _RESTS = {
     size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")
     for size in set(_LENGTHS.values())
 }
-_PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}(?![A-Za-z0-9])")
+_PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}(?![A-Za-z0-9])")
 _OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
 _MARKS = re.compile(r"[^A-Za-z0-9]")
 _MODULUS = 97
 _AS_DIGITS = {ord(char): str(int(char, 36)) for char in ascii_letters}
 _WIDEST = 44
+_WORDS = (
+    *("iban", "account", "konto", "compte", "cuenta", "conto", "conta", "rekening", "rachun", "счет", "счёт"),
+    *("bank", "wire", "transfer", "überweis", "virer", "virement", "bonific", "payee", "beneficiar"),
+)
 
 
 def find_ibans(text: str) -> Iterator[Finding]:
-    """Find account numbers whose check digits are right; one in one piece may have another length."""
+    """Find account numbers whose check digits are right, or that are called so and have the right length.
+
+    One in one piece may have another length, and where words name it, another country.
+    """
     for begin in _BEGIN.finditer(text):
         size = _LENGTHS.get(begin[1].upper())
         end = _end(text, begin.start(), size) if size else 0
         if end and _is_valid(_MARKS.sub("", text[begin.start() : end])):
             yield Finding("iban", begin.start(), end)
-        elif size:
+        elif end and "iban" in words_before(text, begin.start(), 16):
+            yield Finding("iban", begin.start(), end, 0.6)  # typing errs
+        elif size or has_any(_WORDS, words_before(text, begin.start())):
             piece = _PIECE.match(text, begin.start())
             if piece and _is_valid(piece[0]):
                 yield Finding("iban", *piece.span(), 0.7)

@@ -94,7 +94,7 @@ class NationalIds:
         }
         self._lettered = [number for number in chosen if not number.sizes]
         forms = "|".join(f"(?P<n{place}>{number.form})" for place, number in enumerate(self._lettered))
-        self._form = re.compile(rf"(?<![A-Za-z0-9+])(?:{forms})(?![A-Za-z0-9])") if forms else None
+        self._form = re.compile(rf"(?<![A-Za-z0-9+])(?<!\d\.)(?:{forms})(?![A-Za-z0-9])") if forms else None
 
     def find(self, text: str) -> Iterator[Finding]:
         """Find numbers that have a letter in them."""

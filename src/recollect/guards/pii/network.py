@@ -18,8 +18,14 @@ _MAC = re.compile(
     r"|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})(?![0-9A-Za-z:-])"
 )
 _VERSION = re.compile(
-    r"(?:version|\bver|release|\bv|firmware|\bbuild|section|chapter|clause|article|kapitel|rfc|abschnitt|driver)[s.:#]*\s{0,2}\Z"
-    r"|§ ?\Z"
+    r"(?:version|\bver|release|\bv|firmware|\bbuild|section|chapter|clause|article|kapitel|rfc|abschnitt|driver)"
+    r"[s.:#_=\"']*\s{0,2}(?:=\s?)?[\"']?\Z|§ ?\Z"
+)
+_SMALL = re.compile(r"([1-9])\.(?!\1\.\1\.\1\Z)\d\d?\.\d\d?\.\d\d?")  # more often a version than a host
+_OPERATOR = re.compile(r"[=<>~!]=\s?[\"']?\Z")
+_HOST = re.compile(
+    r"\bips?\b|ipv?4|addr|adress|direcc|indirizz|host|server|\bfrom\b|\bvon\b|\bping|\bdns|gateway|subnet|log[gi]|node"
+    r"|proxy|router|client|connect|\buser|visit|request|block|\bssh|\bport\b|://|@"
 )
 _MASK = re.compile(r"(?:0|127|255)\.")
 _GROUPS = 8
@@ -30,7 +36,7 @@ def find_ips(text: str) -> Iterator[Finding]:
     """Find addresses of hosts; loopback, network masks and "any host" are not somebody's."""
     for found in _V4.finditer(text):
         if not _MASK.match(found[0]) and not _is_version(text, found):
-            yield Finding("ip", *found.span())
+            yield Finding("ip", *found.span(), 0.4 if _may_be_version(text, found) else 1.0)
     if ":" in text:
         yield from _find_v6(text)
 
@@ -59,6 +65,13 @@ def _is_version(text: str, found: re.Match[str]) -> bool:
     ):
         return found[0].endswith(".0")  # as in a browser's name
     return _VERSION.search(words_before(text, found.start(), 16)) is not None
+
+
+def _may_be_version(text: str, found: re.Match[str]) -> bool:
+    """Whether it is more likely a version's, all small or compared, and no word says that it is a host's."""
+    before = words_before(text, found.start())
+    is_likely = _SMALL.fullmatch(found[0]) or _OPERATOR.search(before)
+    return is_likely is not None and not _HOST.search(before)
 
 
 def _is_v6(address: str) -> bool:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.guards.pii.bare_phones import is_bare_phone
 from recollect.guards.pii.cards import is_bar_code
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import meaning_before
+from recollect.guards.pii.words import meaning_before, meaning_of
 
 _CODES = {
     # Country codes by how many digits follow them; codes that are not here do not exist.
@@ -44,13 +45,25 @@ _NORTH_AMERICAN = re.compile(
     r"\d{3}(?:(?P=mark)|[ .\-])\d{4}(?!\d)"
 )
 _TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0\(\d")
-_BRACKETS = re.compile(r"(?:\d ?)?\(\d{2,5}\) ?\d")
+_BRACKETS = re.compile(rf"(?:\d ?)?\((?!{_YEAR}\))\d{{2,5}}\)[ ./-]{{0,2}}\d")
+_SLASH = re.compile(r"\d{2}/\d{3}[ -]\d{4}")
+_NAME = re.compile(r"[^\W\d_]+\Z")
+_NAME_IN = re.compile(r"[^\W\d_]")
 _DIGITS = re.compile(r"\d+")
 _PIECE = re.compile(r"\(?\d(?:.*\d)?")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+")
+_OTHERS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+|\d{5}-\d{4}")  # amounts, US postal codes
 _FORMS = frozenset(
-    {(2, 5, 4), (2, 4, 4), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (1, 3, 3, 4), (1, 3, 3, 2, 2), (3, 3, 2, 2)}
+    {
+        *((2, 5, 4), (2, 4, 4), (2, 3, 2, 2), (3, 4, 4), (3, 2, 2, 2), (3, 3, 4), (3, 3, 2, 2)),
+        *((1, 3, 3, 4), (1, 3, 3, 2, 2)),
+    }
 )
+# Ranges of years, parts of versions and decimals: never a phone's, whatever the words say.
+_NEVER = re.compile(rf"{_YEAR} ?- ?{_YEAR}\Z|.*(?:(?<!\d)\d\.\d{{1,2}}(?!\d)|\.\.)|\d\.\d+\Z|[^(]*\)")
+_POSTAL = re.compile(r"\b[A-Z]{2} {1,2}\d{5}-\d{4}\Z")  # behind a state
+_IN_ORDER = "01234567890123456789 98765432109876543210"
+_ROUND, _ALL = "00000", "0123456"
+_SHORT = 9
 _LEAST, _MOST = 7, 15
 _BOOK = 13
 _TRUNK_LEAST, _TRUNK_MOST = 9, 13
@@ -67,6 +80,7 @@ class _Piece(NamedTuple):
     groups: tuple[str, ...]
     meaning: str | None
     alone: bool
+    in_line: bool  # whether the words that say what it is stand in its own line
 
 
 def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
@@ -90,7 +104,8 @@ def _behind_name(text: str, start: int, end: int) -> int:
     """Skip what goes on with letters, as in "X-400-123-4567", unless they say that it is a phone's."""
     if text[start - 1 : start] != "-" or not text[start - 2 : start - 1].isalpha():
         return start
-    if meaning_before(text, start) == "phone":
+    name = _NAME.search(text, max(0, start - 20), start - 1)
+    if name and meaning_of(name[0].lower()) == "phone":
         return start
     blank = text.find(" ", start, end)
     return blank + 1 if blank >= 0 else end
@@ -157,29 +172,60 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
     match = _PIECE.search(text, start, end)
     if not match or match.end() - match.start() < _LEAST:
         return
-    begin = match.start() + (match[0][0] == "(" and ")" not in match[0])
-    piece = text[begin : match.end()]
+    begin, stop = _within_brackets(text, *match.span())
+    piece = text[begin:stop]
     groups = tuple(_DIGITS.findall(piece))
-    if not _LEAST <= sum(map(len, groups)) <= _MOST:
+    if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(piece):
+        return
+    if _POSTAL.search(text, max(0, begin - 5), stop):
         return
     meaning = meaning_before(text, begin)
-    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, match.end())))
+    in_line = meaning != "phone" or _is_said_in_line(text, begin)
+    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), in_line))
     if score:
-        yield _finding(text, begin, match.end(), score - _less(meaning))
+        yield _finding(text, begin, stop, score - _less(meaning))
+    elif meaning is None and is_bare_phone(text, begin, stop):
+        yield _finding(text, begin, stop, 0.5)
+
+
+def _is_said_in_line(text: str, start: int) -> bool:
+    """Whether words in the same line say that it is a phone's, or no words stand there."""
+    line = text.rfind("\n", max(0, start - 48), start) + 1
+    before = text[line:start]
+    return not line or _NAME_IN.search(before) is None or meaning_before(before, len(before)) == "phone"
+
+
+def _within_brackets(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out a bracket that is not closed: one at the beginning alone, another with what follows it."""
+    opened = text.rfind("(", start, end)
+    if opened < 0 or ")" in text[opened:end]:
+        return start, end
+    return (start + 1, end) if opened == start else (start, start + len(text[start:opened].rstrip(" .-/")))
 
 
 def _score(piece: _Piece) -> float:
     if piece.meaning == "phone":
-        return 0.9
+        return 0.9 if len(piece.groups) > 1 or _may_be_one(piece) else 0
     count = sum(map(len, piece.groups))
     if len(piece.groups) == 1 and "(" not in piece.text:
         return _score_of_one(piece)
-    if count < _ALONE_LEAST or _THOUSANDS.fullmatch(piece.text) or _is_book(piece.groups):
+    if count < _ALONE_LEAST or _OTHERS.fullmatch(piece.text) or _is_book(piece.groups):
         return 0
-    score = _score_of_form(piece) if _TRUNK_LEAST <= count <= _TRUNK_MOST else 0
-    if score or not piece.alone or "." in piece.text:
+    least = _ALONE_LEAST if "(" in piece.text else _TRUNK_LEAST
+    score = _score_of_form(piece) if least <= count <= _TRUNK_MOST else 0
+    if score or not piece.alone or "." in piece.text or "  " in piece.text:
         return score
     return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+
+
+def _may_be_one(piece: _Piece) -> bool:
+    """Whether digits in one piece that words call a phone's may be one: not round ones, nor far away."""
+    digits = piece.groups[0]
+    return (
+        not digits.startswith(_ALL)
+        and not digits.endswith(_ROUND)
+        and (piece.in_line or len(digits) > _SHORT)
+    )
 
 
 def _is_book(groups: tuple[str, ...]) -> bool:
@@ -193,16 +239,18 @@ def _score_of_form(piece: _Piece) -> float:
         return 0.75
     if _BRACKETS.match(piece.text):
         return 0.7
+    if _SLASH.fullmatch(piece.text):
+        return 0.6
     return 0.6 if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text else 0
 
 
 def _score_of_one(piece: _Piece) -> float:
     """Judge digits in one piece: most of them are something else."""
+    if piece.groups[0] in _IN_ORDER:
+        return 0
     if _LONG_ZERO.fullmatch(piece.text):
         return 0.55
-    if _MOBILE.fullmatch(piece.text):
-        return 0.6 if piece.alone else 0.4
-    return 0
+    return 0.6 if piece.alone and _MOBILE.fullmatch(piece.text) else 0
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.guards.pii.finding import REACH
 
@@ -12,9 +12,10 @@ Meaning: TypeAlias = Literal["phone", "ssn", "other"]
 # A stem with a mark stands for the word itself only, one without for all words that begin so.
 _STEMS: dict[Meaning, str] = {
     "phone": (
-        "phone office! telef teléf télép teleph tel! mobil móvil movil handy celular cellul cell! cells! "
-        "cellphone portable fax whats sms call! calls! called! calling! dial! dials! dialing! dialling! "
-        "ring! text! texted! reach contact hotline helpline landline voicemail rufnummer anruf erreich ruf! "
+        "phone office! telef teléf télép teleph tel! tél! tfno! handset caller mobil móvil movil handy "
+        "celular cellul cell! cells! cellphone portable fax whats sms call! calls! called! calling! "
+        "dial! dials! dialing! dialling! ring! text! texted! reach contact "
+        "hotline helpline landline voicemail rufnummer anruf erreich ruf! "
         "appel joindre joignable llam chiam bellen bel! ligar ligue! zadzwo dzwo телефон тел! звон моб! "
         "мобил gsm kontakt contatt contato fon! puhelin ringe soita τηλ cep! tlf! hívj ph!"
     ),
@@ -27,13 +28,18 @@ _STEMS: dict[Meaning, str] = {
         "price amount sum! score! coordinates latitude longitude lat! lon! lng! doi! arxiv pid! port! ports! "
         "line! lines! row! rows! page bytes size! npi! routing aba! заказ счет dollars euro vat! batch lot! "
         "revision rev! measurement patent card! cards! passport licen badge tax! steuer member employee "
+        "driv permit student prescription claim! loan! docket grant! mrn! vin! imei! dl! parcel seat! "
         "flight room! zip! plz! usd! eur! gbp! chf! jpy! inr! pln! sek! rs! ip! mac!"
     ),
 }
-_NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "#")
+_NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "my #")
 _IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
 _KEY = 2
-_WORD = re.compile(r"[^\W\d_]+|#")
+_SHORT = 3  # articles, prepositions and most forms of "to be" are no longer, and no names
+_BETWEEN, _NUMBER_BETWEEN = 0, 2
+_WORD = re.compile(r"caller id|my #|[^\W\d_]+", re.IGNORECASE)
+_REACHED = re.compile(r"\b(?:at|on|via|au|al|unter) \Z", re.IGNORECASE)
+_COUNTED = re.compile(r"[0-9]{3}")
 _DIGIT = re.compile(r"[0-9]")
 _MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
 
@@ -49,24 +55,68 @@ _INDEX = {
 }
 
 
+class _Word(NamedTuple):
+    """A word before a number: what it says, whether that is still said of this number, or just "number"."""
+
+    meaning: Meaning | None
+    is_near: bool
+    is_number: bool
+
+
 def meaning_before(text: str, start: int) -> Meaning | None:
     """Return what the words before a number say; the nearest counts, and they may be 48 characters away."""
-    window = text[max(0, start - 48) : start].lower()
+    window = _whole_words(text, max(0, start - 48), start)
     if _MONEY.search(window):
         return "other"
-    line = window.rfind("\n")
-    is_number = False
-    for found in reversed(list(_WORD.finditer(window))):
-        word = found[0]
-        meaning = _meaning(word)
-        if meaning == "other" and found.start() < line:
-            continue  # what another line counts is not this number
-        if meaning:
+    is_reached = _REACHED.search(window) is not None
+    is_number, counted = False, list[_Word]()
+    for word in _said(window):
+        if word.meaning == "other" and (is_reached or not word.is_near):
+            counted.append(word)  # as in "call us about your order at" or "customer Ada Byron,"
+        elif word.meaning:
+            return word.meaning
+        is_number = is_number or word.is_number
+    if counted:
+        return "other" if any(word.is_near for word in counted) else None
+    return "phone" if is_number or has_any(_IN_CHINESE, window) else None
+
+
+def meaning_of(word: str) -> Meaning | None:
+    """Return what a word in small letters says of a number behind it."""
+    for stem, meaning in _INDEX.get(word[:_KEY], ()):
+        if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
             return meaning
-        is_number = is_number or (word in _NUMBER and not _DIGIT.search(window, found.end()))
-    if is_number or has_any(_IN_CHINESE, window):
-        return "phone"
     return None
+
+
+def _whole_words(text: str, begin: int, end: int) -> str:
+    """Return a part of a text, without a word's end at its beginning."""
+    if begin and text[begin - 1].isalpha():
+        while begin < end and text[begin].isalpha():
+            begin += 1
+    return text[begin:end]
+
+
+def _said(window: str) -> Iterator[_Word]:
+    """Yield the words before a number, the nearest first, but not what other lines count."""
+    line, behind, between, is_used = window.rfind("\n"), len(window), 0, False
+    for found in reversed(list(_WORD.finditer(window))):
+        word = found[0].lower()
+        meaning = meaning_of(word)
+        if meaning == "other" and found.start() < line:
+            continue
+        # What is counted has its own number already if words follow that.
+        is_used = is_used or (
+            behind < len(window) and _COUNTED.search(window, found.end(), behind) is not None
+        )
+        is_name = word in _NUMBER
+        yield _Word(
+            meaning,
+            is_near=not is_used and between <= _BETWEEN,
+            is_number=is_name and between <= _NUMBER_BETWEEN and not _DIGIT.search(window, found.end()),
+        )
+        is_small = is_name or (len(word) <= _SHORT and found[0].islower())
+        behind, between = found.start(), between + (not is_small)
 
 
 def words_before(text: str, start: int, size: int = REACH - 15) -> str:
@@ -85,10 +135,3 @@ def has_any(words: Sequence[str], text: str) -> bool:
 def begin_of_word(text: str) -> int:
     """Return where the last stretch without a blank begins, however long it is."""
     return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
-
-
-def _meaning(word: str) -> Meaning | None:
-    for stem, meaning in _INDEX.get(word[:_KEY], ()):
-        if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
-            return meaning
-    return None
