@@ -1,8 +1,8 @@
 """Fits the plane in `meaning.txt`, after a new corpus: `python -m tests.guards.fit_meaning`, some minutes.
 
 A logistic regression with a penalty on large weights, over the vectors of the texts of the part `tune` of our
-own corpus. It also says how much each model should count in `classifier.py`. Those figures come from texts that
-the plane was not fitted on, a tenth of the corpus at a time.
+own corpus. It also says how much each model should count in `classifier.py`. Those figures come from texts
+that the plane was not fitted on, a tenth of the corpus at a time.
 """
 
 import sys

@@ -16,7 +16,7 @@ from recollect.guards.text.normal import Style, normalised
 
 # Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
 # a doubtful score needs a rule that says why; a high one does not.
-_THRESHOLD, _CERTAIN = 0.5, 0.9
+_THRESHOLD, _CERTAIN = 0.5, 0.95
 _LEAST_RULE = 0.45
 _PLAIN = Style(confusables=True)
 # One mark of direction at a time in Hebrew and Arabic; one break between words of Thai, Lao, Burmese, Khmer.

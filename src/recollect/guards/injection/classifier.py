@@ -1,7 +1,7 @@
 """The optional classifier: two small models in installed packages, asked about the same text.
 
-One is that of stackone-defender, trained for this; the other is the default embedder, whose vectors are judged
-by `meaning.py`. Both are loaded with the first text, once for a process, and need no network. They are slow
+One is that of stackone-defender, trained for this; the other is the default embedder; `meaning.py` judges its
+vectors. Both are loaded with the first text, once for a process, and need no network. They are slow
 beside the rules (some 100 ms for 1,000 characters) and native code, so callers run them off the event loop.
 """
 

@@ -1,7 +1,7 @@
 """How much a text means what attacks mean, whatever its words: a plane through the embedder's vectors.
 
-The side of the plane on which a text lies, and how far off, is read as log odds. The plane in `meaning.txt` is
-that of a logistic regression over the vectors of the part of our own corpus that is meant for that
+The side of the plane on which a text lies, and how far off, is read as log odds. That in `meaning.txt` is the
+one of a logistic regression over the vectors of the part of our own corpus that is meant for that
 (`python -m tests.guards.fit_meaning`). It belongs to one embedder, the default one of recall.
 """
 
