@@ -67,6 +67,8 @@ async def test_stream_is_the_same_for_random_cuts_of_long_texts(tested: PIIDetec
 fragments = st.sampled_from(
     (
         *(
+            "\\n",
+            "\\",
             "a@b.co",
             "@",
             "john",
@@ -119,6 +121,7 @@ fragments = st.sampled_from(
 
 
 WORDS = (
+    *("\\n", "see\\n", "\\t27 "),
     *("harbour ", "office ", "tea, ", "US ", "FR A", "your. ", "Newborn ", "date of ", "birth", "of 5 "),
     *("née ", "née", "geb", "oren ", "生日", "출생 ", "\t", "\u00a0", "note: ", "a-b", "what?", "x" * 70),
     *(

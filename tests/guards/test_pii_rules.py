@@ -141,6 +141,8 @@ def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
         ("6155 2626 rows", []),
         ("x==2.31.0.1, x==23.31.0.1, Git 1.7.12.1", []),
         ("ip==23.31.0.1, node 1.7.12.1", ["ip", "ip"]),
+        ("Phone:\\n030 901820\\nFax", ["phone"]),
+        ("to\\nada@example.org\\tor 10117 Berlin\\n030 901820", ["email", "phone"]),
     ],
 )
 def test_rules_tell_alike_things_apart(text: str, kinds: list[str]) -> None:

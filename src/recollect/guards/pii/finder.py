@@ -49,6 +49,7 @@ _EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}
 _TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
 _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
+_WRITTEN_BREAK = re.compile(r"\\[nrt]")
 _DIGIT = re.compile(r"[0-9]")
 _BLANKS = re.compile(r"\S*")
 
@@ -100,6 +101,7 @@ class PIIFinder:
             for match in pattern.finditer(text)
             if match.end() > match.start()
         ]
+        text = _with_breaks(text)
         if "url" in self._types or _MAYBE.search(text, start) or begins_token(text):
             for rule in self._rules:
                 found += rule(text)
@@ -121,6 +123,7 @@ class PIIFinder:
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
         was not open at `start`, where a word begins, stays closed.
         """
+        text = _with_breaks(text)
         quiet = _QUIET.match(text, start)
         size, end = len(text), quiet.end() if quiet else start
         if self._is_wide or (end < size and not _SHORT_AT_END.match(text, end)):
@@ -173,6 +176,11 @@ class PIIFinder:
                 is_long = run.end() - run.start() > _LONGEST_RUN
                 for short, long in self._run_rules if end - start >= _LEAST_DIGITS else ():
                     yield from (long if is_long else short)(text, start, end)
+
+
+def _with_breaks(text: str) -> str:
+    """Return a text of the same length with real breaks for those written out, as in logs and JSON."""
+    return _WRITTEN_BREAK.sub(" \n", text) if "\\" in text else text
 
 
 def find_all_secrets(text: str) -> Iterator[Finding]:
