@@ -12,8 +12,8 @@ INJECTION = Path(__file__).resolve().parents[1] / "data" / "injection.jsonl"
 class Row:
     """A text, whether it is an attack, of which kind and language, and which part of the corpus it is in.
 
-    Weights are fitted on `tune`. The thresholds were chosen with `held_out` in view. `fresh` was written by
-    somebody who knew neither the guard nor the rest, and nobody looked at it but to count.
+    Weights are fitted on `tune`. Thresholds were chosen with the figures of all parts in view. `fresh` was
+    written by somebody who knew neither the guard nor the rest, and nobody has read it: keep it so.
     """
 
     text: str
