@@ -1,5 +1,6 @@
 """Fixtures that all tests share: an event loop, databases, and a store on each engine."""
 
+import signal
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from recollect.testing.databases import postgres_database, postgres_server, run_
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("recollect", deadline=None)
 settings.load_profile("recollect")
+
+# A run in the background of a shell ignores Ctrl-C, and so would every program that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
 

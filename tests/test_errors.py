@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.syntax import parsed
 
 import recollect
 from recollect import (
@@ -77,9 +78,9 @@ def f(x: CError) -> DError:
     except (EError, FError):
         pass
 """
-    assert _made_in(ast.parse(mentioned)) == set()
-    assert _made_in(ast.parse("def f():\n    raise GError('x')")) == {"GError"}
-    assert _made_in(ast.parse("_KNOWN = ((Driver, HError, 'advice'),)")) == {"Driver", "HError"}
+    assert _made_in(parsed(mentioned)) == set()
+    assert _made_in(parsed("def f():\n    raise GError('x')")) == {"GError"}
+    assert _made_in(parsed("_KNOWN = ((Driver, HError, 'advice'),)")) == {"Driver", "HError"}
 
 
 def test_codes_are_unique_words() -> None:
@@ -151,7 +152,7 @@ def _example(kind: type[RecollectError]) -> RecollectError:
 @cache
 def _names_made() -> set[str]:
     files = [path for path in SOURCE.rglob("*.py") if path.name not in ("errors.py", "__init__.py")]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+    trees = [parsed(path.read_text(encoding="utf-8")) for path in files]
     return {name for tree in trees for name in _made_in(tree)}
 
 

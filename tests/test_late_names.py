@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.syntax import parsed
 
 import recollect
 from recollect.late import LATE
@@ -13,7 +14,7 @@ from recollect.late import LATE
 
 def test_late_names_are_those_that_a_checker_is_told() -> None:
     """The table agrees with the imports that only checkers see."""
-    tree = ast.parse(Path(recollect.__file__).read_text("utf-8"))
+    tree = parsed(Path(recollect.__file__).read_text("utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     told = {
         node.module: tuple(alias.name for alias in node.names)

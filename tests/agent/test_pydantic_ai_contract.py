@@ -11,6 +11,7 @@ from pydantic_ai import messages as pa
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.tools import Tool
+from tests.syntax import parsed
 
 import recollect
 
@@ -183,7 +184,7 @@ def test_pydantic_ai_is_imported_by_the_engine_alone() -> None:
     importing = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pydantic_ai"))
         or (isinstance(node, ast.Import) and any(name.name.startswith("pydantic_ai") for name in node.names))
     }
@@ -200,7 +201,7 @@ async def _consumed(script: Script, error: Exception | None = None) -> None:
 def _names_in_source() -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Attribute):
                 found.append((str(path), node.attr))
             elif isinstance(node, ast.Name):

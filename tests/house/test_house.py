@@ -1,9 +1,13 @@
 """The rules of the house that a linter does not know: sizes, docstrings, twins and a light import."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from tests.syntax import parsed
 
 import recollect
 
@@ -128,6 +132,13 @@ def test_import_is_light() -> None:
     assert not done.stdout.split()
 
 
+@pytest.mark.xdist_group("house")
+def test_groups_of_tests_are_kept_together() -> None:
+    """Where several processes share the tests, a test's id names its group, by which they are shared out."""
+    test, _, _ = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")
+    assert test.endswith("@house") == ("PYTEST_XDIST_WORKER" in os.environ)
+
+
 def _python_files(folder: Path) -> list[Path]:
     """Return the Python files under a folder; none at all would make every test here pass."""
     files = sorted(folder.rglob("*.py"))
@@ -136,7 +147,7 @@ def _python_files(folder: Path) -> list[Path]:
 
 
 def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return parsed(path.read_text(encoding="utf-8"))
 
 
 def _short(path: Path) -> str:

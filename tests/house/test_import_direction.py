@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.syntax import parsed
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROOT = "recollect"
 
@@ -144,7 +146,7 @@ def _layer(module: str) -> int:
 
 def _imports(module: Module, names: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield the line and the target of each import of a module of the package."""
-    for node in ast.walk(ast.parse(module.source)):
+    for node in ast.walk(parsed(module.source)):
         if isinstance(node, ast.Import):
             targets = {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
