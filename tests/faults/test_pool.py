@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import subprocess
+import sys
 import threading
 from typing import Any, Self
 
@@ -75,3 +77,32 @@ class _Census:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+
+ENDING = """
+import asyncio
+from recollect.storage.postgres.connection import open_pool
+
+async def main():
+    asked = asyncio.Event()
+    async def listen(reader, writer):
+        await reader.read(1)
+        asked.set()
+        await asyncio.sleep(60)
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pool = await open_pool(f"postgresql://ada@127.0.0.1:{port}/talk", 2)
+    await asked.wait()
+
+asyncio.run(main())
+print("ended")
+"""
+"""A program whose event loop ends while its pool waits for a server that does not answer."""
+
+
+def test_event_loop_ends_while_the_pool_is_connecting() -> None:
+    """A program that did not close its store does not hang at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
