@@ -106,3 +106,30 @@ def test_event_loop_ends_while_the_pool_is_connecting() -> None:
         [sys.executable, "-c", ENDING], capture_output=True, text=True, check=False, timeout=50
     )
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+FORGETTING = """
+import gc, sys
+from recollect import Agent, Memory
+
+for number in range(10):
+    agent = Agent("offline", memory=Memory(sys.argv[1]))
+    assert agent.generate_sync("hi", thread_id="t", tenant_id=None).saved
+    agent.itself = agent
+    del agent
+    gc.collect()
+print("ended")
+"""
+"""A program that makes agents, and forgets them without a word."""
+
+
+def test_pool_of_a_forgotten_agent_is_closed_in_order(postgres_url: str) -> None:
+    """Nobody complains, and no connection is left."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORGETTING, postgres_url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

@@ -27,6 +27,8 @@ _MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 """A connection whose rows are tuples."""
 
+_workers: set[asyncio.Task[None]] = set()
+
 
 class _TasksOfAWorker:
     """What a worker of a pool takes its tasks from; one that was cancelled gets no more."""
@@ -45,13 +47,21 @@ class Pool(AsyncConnectionPool[Connection]):
     """The connections of one store.
 
     The pool's own workers pass over it when they are cancelled while they connect, and an event loop that
-    ends would wait for them for ever.
+    ends would wait for them for ever. And nobody but the pool holds on to them: together with a store that
+    was forgotten they would be thrown away before it could end them.
     """
 
     @classmethod
     async def worker(cls, q: "AQueue[MaintenanceTask]") -> None:
         """Do what a pool has to do beside its callers."""
-        await super().worker(cast("AQueue[MaintenanceTask]", _TasksOfAWorker(q)))
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        # Loops of other threads may have workers too, so that this goes through a copy.
+        _workers.difference_update([one for one in [*_workers] if one.get_loop().is_closed()])
+        _workers.add(task)
+        try:
+            await super().worker(cast("AQueue[MaintenanceTask]", _TasksOfAWorker(q)))
+        finally:
+            _workers.discard(task)
 
 
 def place_of(url: str) -> str:
