@@ -20,6 +20,7 @@ from recollect.errors import RecollectError, StoreMisuseError
 T = TypeVar("T")
 
 _LONGEST_END = 10.0  # seconds that a program waits at its end for threads that hang
+_LONGEST_FINISH = 60.0  # seconds that work may go on behind somebody who has let go of it
 _GRACE = 0.05  # seconds; what goes together with a portal may ask its loop a little later to close something
 
 Last: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -35,14 +36,13 @@ class _Thread:
         self.thread = threading.Thread(target=self._serve, name="recollect-portal", daemon=True)
         self._is_ending = False
         self._hurry = asyncio.Event()
-        self._last: Last | None = None
+        self.last: Last | None = None
         self._error: BaseException | None = None
         self.thread.start()
         _running.add(self)
 
-    def end(self, last: Last | None = None) -> None:
+    def end(self) -> None:
         """Have it do what comes last, give up what is under way, and end; `join` waits for that."""
-        self._last = last
         self.call(self._hurry.set)
         self.call(self._stop)
 
@@ -79,14 +79,15 @@ class _Thread:
 
     async def _end(self) -> None:
         try:
-            if self._last is not None:
-                await self._last()
+            if self.last is not None:
+                await self.last()
         finally:
             await self._finish()
             await self.loop.shutdown_asyncgens()
 
     async def _finish(self) -> None:
         """Wait until nothing is under way any more, or give it up when there is no time."""
+        self.loop.call_later(_LONGEST_FINISH, self._hurry.set)  # some things never end by themselves
         hurried = asyncio.create_task(self._hurry.wait())
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(hurried), _GRACE)
@@ -160,7 +161,11 @@ class Portal:
         """Call a function in the thread, some time soon; a thread that has ended needs no calls."""
         self._thread.call(function)
 
-    def close(self, last: Last | None = None) -> None:
+    def end_with(self, last: Last) -> None:
+        """Remember what comes last, however the thread ends; it must not know this object."""
+        self._thread.last = last
+
+    def close(self) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""
         if self._thread.process != os.getpid():
             return
@@ -168,7 +173,7 @@ class Portal:
             if self._is_closed:
                 return
             self._is_closed = True
-        self._thread.end(last)
+        self._thread.end()
         self._thread.join()
 
     @property

@@ -126,6 +126,22 @@ def test_what_goes_on_is_given_up_when_an_agent_is_closed() -> None:
     assert later.done == ["given up"]
 
 
+def test_what_never_ends_by_itself_is_given_up_behind_a_forgotten_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that nobody can reach any more does not stay for ever."""
+    monkeypatch.setattr("recollect.sync._LONGEST_FINISH", 0.1)
+    before = set(portal_threads())
+    later = Later()
+    agent = Agent(model_of("ok"), input_processors=[later])
+    agent.generate_sync("hi")
+    del agent
+    gc.collect()
+    wait_until(lambda: later.done == ["given up"])
+    wait_until(lambda: not set(portal_threads()) - before)
+    later.may_end.set()
+
+
 def test_a_forgotten_stream_ends_its_run_and_its_thread(sqlite_url: str) -> None:
     """The model is not asked on for somebody who is gone."""
     before = set(portal_threads())
@@ -146,8 +162,9 @@ def test_what_comes_last_fails_and_the_thread_ends_all_the_same() -> None:
         raise ValueError("no")
 
     portal = Portal()
+    portal.end_with(fail)
     with pytest.raises(ValueError, match="no"):
-        portal.close(fail)
+        portal.close()
     assert set(portal_threads()) == before
 
 
