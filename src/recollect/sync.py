@@ -1,15 +1,120 @@
-"""Calling async code from sync code: one thread with an event loop of its own."""
+"""Calling async code from sync code: one thread with an event loop of its own.
+
+The thread ends with whoever has the portal, and at the latest with the program, before the interpreter is
+taken down: a thread that is stopped somewhere would leave what it had open half closed.
+"""
 
 import asyncio
+import atexit
 import os
 import threading
+import time
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
 
 from recollect.errors import RecollectError, StoreMisuseError
 
 T = TypeVar("T")
+
+_LONGEST_END = 10.0  # seconds that a program waits at its end for threads that hang
+_LONGEST_FINISH = 60.0  # seconds that work may go on behind somebody who has let go of it
+_GRACE = 0.05  # seconds; what goes together with a portal may ask its loop a little later to close something
+
+Last: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What is done before an event loop ends."""
+
+
+class _Thread:
+    """The thread of a portal and its event loop; it does not know the portal, so that it can end with it."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._serve, name="recollect-portal", daemon=True)
+        self._is_ending = False
+        self._hurry = asyncio.Event()
+        self.last: Last | None = None
+        self._error: BaseException | None = None
+        self.thread.start()
+        _running.add(self)
+
+    def end(self) -> None:
+        """Have it do what comes last, give up what is under way, and end; `join` waits for that."""
+        self.call(self._hurry.set)
+        self.call(self._stop)
+
+    def leave(self) -> None:
+        """Have it finish what is under way and end; this may happen anywhere, so it waits for nothing."""
+        if self.process == os.getpid():
+            self.call(self._stop)
+
+    def join(self) -> None:
+        """Wait for its end, and raise what went wrong there."""
+        self.thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread, some time soon."""
+        with suppress(RuntimeError):  # it has ended already
+            self.loop.call_soon_threadsafe(function)
+
+    def _stop(self) -> None:
+        if not self._is_ending:  # a second stop would break off the end itself
+            self._is_ending = True
+            self.loop.stop()
+
+    def _serve(self) -> None:
+        try:
+            self.loop.run_forever()
+            self.loop.run_until_complete(self._end())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever ends this
+            self._error = error
+        finally:
+            self.loop.close()
+            _running.discard(self)
+
+    async def _end(self) -> None:
+        try:
+            if self.last is not None:
+                await self.last()
+        finally:
+            await self._finish()
+            await self.loop.shutdown_asyncgens()
+
+    async def _finish(self) -> None:
+        """Wait until nothing is under way any more, or give it up when there is no time."""
+        self.loop.call_later(_LONGEST_FINISH, self._hurry.set)  # some things never end by themselves
+        hurried = asyncio.create_task(self._hurry.wait())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(hurried), _GRACE)
+        while others := asyncio.all_tasks() - {asyncio.current_task(), hurried}:
+            if not hurried.done():
+                await asyncio.wait({hurried, *others}, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+        hurried.cancel()
+
+
+_running: set[_Thread] = set()
+
+
+def _end_all() -> None:
+    """End the threads that are left when the program ends."""
+    deadline = time.monotonic() + _LONGEST_END
+    own = [thread for thread in [*_running] if thread.process == os.getpid()]
+    for thread in own:
+        thread.end()
+    for thread in own:
+        thread.thread.join(max(0.0, deadline - time.monotonic()))
+
+
+atexit.register(_end_all)
 
 
 class Portal:
@@ -19,17 +124,15 @@ class Portal:
         """Start the thread, for an owner that errors can name, with what to do when it is closed."""
         self._owner = owner
         self._advice = advice
-        self._process = os.getpid()
         self._lock = threading.Lock()
         self._is_closed = False
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-portal", daemon=True)
-        self._thread.start()
+        self._thread = _Thread()
+        weakref.finalize(self, self._thread.leave).atexit = False
 
     @property
     def is_usable(self) -> bool:
         """Whether it is open and belongs to this process."""
-        return self._process == os.getpid() and not self._is_closed
+        return self._thread.process == os.getpid() and not self._has_ended
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
@@ -37,7 +140,7 @@ class Portal:
         try:
             return future.result()
         except CancelledError:
-            if self._is_closed:
+            if self._has_ended:
                 raise StoreMisuseError(f"the {self._owner} was closed while the call was under way") from None
             raise RecollectError("the call gave up something that it was waiting for") from None
         finally:
@@ -49,52 +152,45 @@ class Portal:
             self._check_process()  # first: in a forked child nobody would ever release the lock
             with self._lock:
                 self._check_caller()
-                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+                return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
         except StoreMisuseError:
             coroutine.close()
             raise
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the thread, some time soon; a thread that has ended needs no calls."""
-        with self._lock:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(function)
+        self._thread.call(function)
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+    def end_with(self, last: Last) -> None:
+        """Remember what comes last, however the thread ends; it must not know this object."""
+        self._thread.last = last
+
+    def close(self) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""
-        if self._process != os.getpid():
+        if self._thread.process != os.getpid():
             return
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-        asyncio.run_coroutine_threadsafe(_end(last), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.end()
         self._thread.join()
-        with self._lock:
-            self._loop.close()
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._is_closed or self._thread.loop.is_closed()
 
     def _check_process(self) -> None:
-        if self._process != os.getpid():
+        if self._thread.process != os.getpid():
             raise StoreMisuseError(
                 f"this {self._owner} was opened before the process forked; {self._advice} in the child "
                 "(a SQLite file only if it was not open while forking)"
             )
 
     def _check_caller(self) -> None:
-        if self._is_closed:
+        if self._has_ended:
             raise StoreMisuseError(f"this {self._owner} is closed; {self._advice}")
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._thread.thread:
             raise StoreMisuseError(
                 "a sync function was called inside its own event loop; await the async one"
             )
-
-
-async def _end(last: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
-    if last is not None:
-        await last()
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()

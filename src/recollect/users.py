@@ -215,6 +215,7 @@ class Connection:
         except BaseException:
             self._portal.close()
             raise
+        self._portal.end_with(self._store.close)
         self._users = Users(self._store)
 
     def call(
@@ -228,7 +229,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the store; what was opened by another process is left to it."""
-        self._portal.close(self._store.close)
+        self._portal.close()
 
     def __enter__(self) -> Self:
         """Return the connection itself."""

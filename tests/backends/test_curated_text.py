@@ -56,6 +56,12 @@ def test_file_that_would_not_come_back_the_same_has_a_problem(text: str) -> None
     assert parsed.entries
 
 
+@pytest.mark.parametrize("text", ["a\r\n§\r\nb", "a\r\n", "a\r\n\r\n§\r\nb\r\n"])
+def test_windows_line_ends_are_named_and_not_what_follows_from_them(text: str) -> None:
+    """Whoever looks at such a file sees nothing that is wrong with it."""
+    assert parse(text).problem == "it has Windows line ends"
+
+
 @pytest.mark.parametrize("text", ["", "\n", "  \n ", "\ufeff", "a\n", "a\n\n", "a § b", "§a\nb§", "a\nb"])
 def test_file_that_a_person_left_in_good_form_has_no_problem(text: str) -> None:
     """Line breaks at the end, a mark at the start, and the sign within a line are all fine."""

@@ -189,6 +189,18 @@ async def test_refusal_says_what_to_do(
     assert [path.name for path in found(tmp_path)] == ["MEMORY.md"]
 
 
+async def test_link_that_leads_nowhere_is_told_when_called(tmp_path: Path, mode: Mode) -> None:
+    """The model does not promise what cannot be kept."""
+    (tmp_path / "USER.md").symlink_to(tmp_path / "gone" / "USER.md")
+    backend = CuratedMemoryBackend(tmp_path)
+    (said,) = answers(await run(backend, mode, call(add("one", "user")), "Sorry."))
+    assert f"is a link into the folder {tmp_path / 'gone'}, which is not there" in said["error"]
+    (tmp_path / "gone").mkdir()
+    (said,) = answers(await run(backend, mode, call(add("one", "user")), "Noted."))
+    assert said["success"]
+    assert (tmp_path / "gone" / "USER.md").read_text("utf-8") == "one"
+
+
 async def test_damage_is_told_when_called(tmp_path: Path, mode: Mode) -> None:
     """A file that may not be written, or in approval mode a queue that cannot be read, fails no run."""
     (tmp_path / "MEMORY.md").write_text("a\n§\n", "utf-8")

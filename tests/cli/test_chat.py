@@ -147,6 +147,24 @@ def test_a_pipe_that_is_not_utf_8_is_refused(folder: Path) -> None:
     assert b"is not text in UTF-8" in done.stderr
 
 
+def test_a_line_that_is_not_utf_8_costs_no_other_line_its_answer(folder: Path) -> None:
+    """A program that reads JSON is told of it in JSON, in its place."""
+    done = subprocess.run(
+        [*MAIN, "chat", "--json"],
+        input=b"one\ncaf\xe9\ntwo\n",
+        capture_output=True,
+        check=False,
+        timeout=50,
+        cwd=folder,
+    )
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert first["session_id"] == second["session_id"] == third["session_id"]
+    assert first["saved"]
+    assert third["saved"]
+    assert second["error"]["code"] == "invalid_argument"
+
+
 def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path: Path) -> None:
     """Told something, left and come back to; with no key and no server. Setting up is done already here."""
     (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())

@@ -282,6 +282,24 @@ def test_init_says_what_is_in_its_way(tmp_path: Path, place: str) -> None:
     assert "cannot be written: Not a directory" in done.stderr
 
 
+def test_init_leaves_nothing_when_the_disk_is_full(tmp_path: Path) -> None:
+    """Half of a configuration would stand in the way of the next try; and what is written is its owner's."""
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); {MAIN[-1]}"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", limited, "init"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 3
+    assert "config.json: File too large; make room and try again" in done.stderr
+    assert list((tmp_path / ".recollect").iterdir()) == []
+    assert piped(tmp_path, "", "init").returncode == 0
+    assert (tmp_path / ".recollect" / "config.json").stat().st_mode & 0o777 == 0o600
+
+
 def test_init_names_the_next_command_so_that_it_can_be_copied(tmp_path: Path) -> None:
     """Also where the folder has a space in its name."""
     done = piped(tmp_path, "", "init", "my agent")

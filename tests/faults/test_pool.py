@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import subprocess
+import sys
 import threading
 from typing import Any, Self
 
@@ -75,3 +77,59 @@ class _Census:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+
+ENDING = """
+import asyncio
+from recollect.storage.postgres.connection import open_pool
+
+async def main():
+    asked = asyncio.Event()
+    async def listen(reader, writer):
+        await reader.read(1)
+        asked.set()
+        await asyncio.sleep(60)
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pool = await open_pool(f"postgresql://ada@127.0.0.1:{port}/talk", 2)
+    await asked.wait()
+
+asyncio.run(main())
+print("ended")
+"""
+"""A program whose event loop ends while its pool waits for a server that does not answer."""
+
+
+def test_event_loop_ends_while_the_pool_is_connecting() -> None:
+    """A program that did not close its store does not hang at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+FORGETTING = """
+import gc, sys
+from recollect import Agent, Memory
+
+for number in range(10):
+    agent = Agent("offline", memory=Memory(sys.argv[1]))
+    assert agent.generate_sync("hi", thread_id="t", tenant_id=None).saved
+    agent.itself = agent
+    del agent
+    gc.collect()
+print("ended")
+"""
+"""A program that makes agents, and forgets them without a word."""
+
+
+def test_pool_of_a_forgotten_agent_is_closed_in_order(postgres_url: str) -> None:
+    """Nobody complains, and no connection is left."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORGETTING, postgres_url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

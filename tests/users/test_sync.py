@@ -1,11 +1,13 @@
 """The sync functions: the same as the async methods, on one shared connection, from any thread."""
 
 import asyncio
+import gc
 import inspect
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -176,6 +178,19 @@ def test_failed_connect_leaves_no_thread_behind(tmp_path: Path) -> None:
         with pytest.raises(StorageUnavailableError):
             users.connect(f"sqlite:///{tmp_path}/missing/folder.db")
     assert _portal_threads() <= before
+
+
+def test_forgotten_connection_ends_its_thread_and_closes_its_store(shared_url: str) -> None:
+    """Whoever makes one for each request and forgets it keeps nothing open."""
+    before = set(threading.enumerate())
+    connections = [users.Connection(shared_url) for _ in range(3)]
+    assert [one.call(Users.count_messages, "ada", tenant_id=1) for one in connections] == [0, 0, 0]
+    connections.clear()
+    gc.collect()
+    deadline = time.monotonic() + 30
+    while set(threading.enumerate()) - before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_call_fails_with_advice_when_the_connection_is_closed(sqlite_url: str) -> None:

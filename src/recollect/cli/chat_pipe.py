@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import typer
 
@@ -30,15 +30,18 @@ class PipedChat:
         loop = ChatLoop(self._engine)
         code = 0
         try:
-            for line in _lines():
+            for line in typer.get_binary_stream("stdin"):
                 failed = loop.run(self._answer(line))
                 code = code or failed
         finally:
             loop.close()
         return code
 
-    async def _answer(self, prompt: str) -> int:
+    async def _answer(self, line: bytes) -> int:
         try:
+            prompt = _prompt(line)
+            if not prompt:
+                return 0
             result = await self._engine.loop.run(prompt, self._session, self._skills)
         except Exception as error:  # noqa: BLE001 - a tool or a guard may raise anything; the next line may work
             self._failed(error)
@@ -96,12 +99,9 @@ def as_json(result: AgentRunResult) -> dict[str, object]:
     }
 
 
-def _lines() -> Iterator[str]:
-    """Return the prompts: every line that says something."""
-    for raw in typer.get_binary_stream("stdin"):
-        try:
-            line = raw.decode("utf-8-sig").strip()
-        except UnicodeDecodeError:
-            raise InvalidArgumentError("stdin", "is not text in UTF-8") from None
-        if line:
-            yield line
+def _prompt(line: bytes) -> str:
+    """Return what a line says; an empty one is no prompt."""
+    try:
+        return line.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise InvalidArgumentError("stdin", "has a line that is not text in UTF-8") from None

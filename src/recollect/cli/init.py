@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.backends.curated.durable import replace_file
 from recollect.cli.output import say
 from recollect.errors import ConfigError, ConflictError
 from recollect.runtime.config_file import FILE, FOLDER
@@ -32,7 +33,8 @@ def init(folder: Folder = Path(), if_missing: IfMissing = False) -> None:
             raise ConflictError(f"{file} is there already; change it by hand, or remove it first")
         # For its owner alone: all that is said will lie there, and perhaps a key.
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file.write_text(json.dumps(FIRST, indent=2) + "\n", "utf-8")
+        # Whole or not at all: half of one would stand in the way of the next try.
+        replace_file(file, (json.dumps(FIRST, indent=2) + "\n").encode())
     except OSError as error:
         raise ConfigError(str(file), f"cannot be written: {error.strerror}") from error
     say(

@@ -169,7 +169,11 @@ def _user_key(section: Section) -> Secret:
         return _from_environment(section, variable)
     if isinstance(given, Secret):
         return given
-    problem = "must be text that is not empty" if given is UNUSABLE_KEY else "is missing or empty"
+    problem = (
+        "must be text that is not empty and has no line breaks"
+        if given is UNUSABLE_KEY
+        else "is missing or empty"
+    )
     raise ConfigError(
         section.key("userKey"), f"{problem}; write the key there, or the name of a variable to userKeyEnv"
     )
@@ -185,7 +189,8 @@ def _from_environment(section: Section, variable: object) -> Secret:
     named = variable.reveal() if is_usual else "(not shown, because it might be the key itself)"
     raise ConfigError(
         section.key("userKeyEnv"),
-        f"names the environment variable {named}, which is not set, or no text that can be a key",
+        f"names the environment variable {named}, which is not set, or no text that can be a key: "
+        "empty, or with line breaks",
     )
 
 

@@ -76,7 +76,7 @@ class Section:
         value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= high:
             raise ConfigError(
-                self.key(key), f"must be a number above 0 and at most {high:,}, not {shown(value)}"
+                self.key(key), f"must be a number above 0 and at most {high:,g}, not {shown(value)}"
             )
         return float(value)
 

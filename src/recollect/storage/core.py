@@ -28,6 +28,7 @@ class StoreCore:
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
         self._closing: asyncio.Task[None] | None = None
+        self._has_begun_to_close = False
 
     @property
     def engine_name(self) -> str:
@@ -38,9 +39,19 @@ class StoreCore:
         """Finish what is under way and close; closing twice is no error."""
         if self._closing is None:
             self._check_owner()
-            self._closing = self._loop.create_task(self._engine.close())
-        # Shielded, so that whoever is cancelled while waiting leaves nothing half-closed.
-        await asyncio.shield(self._closing)
+            self._closing = self._loop.create_task(self._close_engine())
+        try:
+            # Shielded, so that whoever is cancelled while waiting leaves nothing half-closed.
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            # An event loop that ends cancels everything, also what has not begun yet and never will.
+            if self._closing.cancelling() and not self._has_begun_to_close:
+                await self._close_engine()
+            raise
+
+    async def _close_engine(self) -> None:
+        self._has_begun_to_close = True
+        await self._engine.close()
 
     async def __aenter__(self) -> Self:
         """Return the store itself."""

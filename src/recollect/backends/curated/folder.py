@@ -32,6 +32,7 @@ from recollect.errors import (
     StaleChangeError,
     StorageError,
     StorageReadOnlyError,
+    StorageUnavailableError,
     reported,
 )
 
@@ -79,6 +80,13 @@ class CuratedFolder:
 
     def check_writable(self) -> None:
         """Raise an error where it is plain that nothing can be written; all else shows at the write."""
+        for file, place in zip(self.files.values(), self._places()[1:], strict=True):
+            # Only the folder itself is made where it is missing.
+            if file.path.is_symlink() and not place.is_dir():
+                raise StorageUnavailableError(
+                    f"{file.path} is a link into the folder {place}, which is not there; make the folder, or "
+                    "remove the link"
+                )
         for place in self._places():
             # Not `Path.exists`, which raises where a folder above may not be entered.
             there = next(one for one in (place, *place.parents) if os.access(one, os.F_OK))

@@ -84,6 +84,12 @@ def entry_problem(text: str) -> str | None:
 
 
 def _problem(entries: Sequence[str], kept: str) -> str | None:
+    problem = _first_problem(entries, kept)
+    # They are behind whatever else seems to be wrong, and nobody sees them.
+    return "it has Windows line ends" if problem and "\r" in kept else problem
+
+
+def _first_problem(entries: Sequence[str], kept: str) -> str | None:
     for place, entry in enumerate(entries, 1):
         if problem := entry_problem(entry):
             return f"entry {place} {problem}"

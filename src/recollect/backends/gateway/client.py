@@ -19,6 +19,8 @@ SCOPES = ("current_chat", "resources", "all_user_memory")
 MOST_RESULTS = 100
 """The largest `top_k`."""
 
+_SHORTEST_KEY = 8  # a shorter one may stand in an address by chance
+
 _Operation: TypeAlias = Literal["search", "add", "flush"]
 
 
@@ -43,6 +45,7 @@ class GatewaySettings:
             check_id(getattr(self, name), name)
         if not isinstance(cast("object", self.user_key), Secret):
             raise InvalidArgumentError("user_key", "must be a Secret")
+        _check_apart(self.base_url, self.user_key)
         _check_scope(self.scope)
         check_int(self.top_k, "top_k", minimum=1, maximum=MOST_RESULTS)
         _check_seconds(self.timeout_seconds)
@@ -187,10 +190,18 @@ def _check_address(value: object) -> None:
         raise InvalidArgumentError(name, "must be an address as http://127.0.0.1:8010")
 
 
+def _check_apart(address: str, key: Secret) -> None:
+    """Refuse a key within the address, which every status shows."""
+    if len(key.reveal()) >= _SHORTEST_KEY and key.reveal() in address:
+        raise InvalidArgumentError("base_url", "holds the key, which is a secret; take it out of the address")
+
+
 def _check_scope(value: object) -> None:
     names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
-    if not names or any(name not in SCOPES for name in names):
-        raise InvalidArgumentError("scope", f"must be a list of one or more of {', '.join(SCOPES)}")
+    if not names or any(name not in SCOPES or names.count(name) > 1 for name in names):
+        raise InvalidArgumentError(
+            "scope", f"must be a list of one or more of {', '.join(SCOPES)}, each once"
+        )
 
 
 def _check_seconds(value: object) -> None:

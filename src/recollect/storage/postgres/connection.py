@@ -1,6 +1,7 @@
 """PostgreSQL connections: where they lead, how the schema is brought up to date, and the pool."""
 
-from typing import Any, TypeAlias
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import psycopg
 from psycopg import conninfo
@@ -16,14 +17,51 @@ from recollect.storage.sql import Migration, load_migrations, load_statements
 CONNECT_SECONDS = 5
 """How long a connection may take to be made, and a caller may wait for a free one."""
 
+if TYPE_CHECKING:
+    from psycopg_pool._acompat import AQueue
+    from psycopg_pool.pool_async import MaintenanceTask
+
 _RETRY_SECONDS = 2  # the pool tries less and less often; after this it begins again with the next caller
 _MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes agree
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 """A connection whose rows are tuples."""
 
-Pool: TypeAlias = AsyncConnectionPool[Connection]
-"""The connections of one store."""
+_workers: set[asyncio.Task[None]] = set()
+
+
+class _TasksOfAWorker:
+    """What a worker of a pool takes its tasks from; one that was cancelled gets no more."""
+
+    def __init__(self, tasks: "AQueue[MaintenanceTask]") -> None:
+        self._tasks = tasks
+
+    async def get(self) -> "MaintenanceTask":
+        worker = asyncio.current_task()
+        if worker is not None and worker.cancelling():
+            raise asyncio.CancelledError
+        return await self._tasks.get()
+
+
+class Pool(AsyncConnectionPool[Connection]):
+    """The connections of one store.
+
+    The pool's own workers pass over it when they are cancelled while they connect, and an event loop that
+    ends would wait for them for ever. And nobody but the pool holds on to them: together with a store that
+    was forgotten they would be thrown away before it could end them.
+    """
+
+    @classmethod
+    async def worker(cls, q: "AQueue[MaintenanceTask]") -> None:
+        """Do what a pool has to do beside its callers."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        # Loops of other threads may have workers too, so that this goes through a copy.
+        _workers.difference_update([one for one in [*_workers] if one.get_loop().is_closed()])
+        _workers.add(task)
+        try:
+            await super().worker(cast("AQueue[MaintenanceTask]", _TasksOfAWorker(q)))
+        finally:
+            _workers.discard(task)
 
 
 def place_of(url: str) -> str:
@@ -67,7 +105,7 @@ def _is_port(text: str) -> bool:
 
 async def open_pool(url: str, size: int) -> Pool:
     """Open a pool that grows up to a size."""
-    pool: Pool = AsyncConnectionPool(
+    pool = Pool(
         url,
         min_size=1,
         max_size=size,

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -66,11 +67,12 @@ class SqliteEngine:
             await self._reader.run(self._scrub)
 
     async def close(self) -> None:
-        """Finish what is under way and close all connections."""
-        await self._writer.close()
-        await self._reader.close()
+        """Finish what is under way and close all connections; cancelled, it does so all the same."""
+        was_cancelled = [await _to_the_end(part.close) for part in (self._writer, self._reader)]
         for connection in (self._long_connection, self._read_connection, self._write_connection):
             connection.close()
+        if any(was_cancelled):
+            raise asyncio.CancelledError
 
     def _read_long(self, work: Work[T]) -> T:
         try:
@@ -88,6 +90,18 @@ class SqliteEngine:
             self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except (apsw.Error, OSError) as error:  # the erasure itself is done, and nobody can see the rows
             _log.warning("%s: traces of what was erased may stay until VACUUM: %s", self._path, error)
+
+
+async def _to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
+    """Close something, and say whether this was cancelled on the way."""
+    was_cancelled = False
+    while True:
+        try:
+            await close()
+        except asyncio.CancelledError:
+            was_cancelled = True
+        else:
+            return was_cancelled
 
 
 def _connect_all(path: str) -> tuple[Database, Database, Database]:

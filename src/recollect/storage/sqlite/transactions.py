@@ -4,7 +4,8 @@ A durable commit waits for the disk. A lone write does all of its work at once, 
 thread, because handing it over costs as much as the wait on a fast disk. Writes that come together run
 there too, in short slices, but share one commit, which a thread waits for while the loop prepares the
 next ones. Long jobs, and whatever must wait for another process, go to the thread as a whole. A job
-that fails is undone by a savepoint and does not fail the others.
+that fails is undone by a savepoint and does not fail the others. Those that wait for another process wait
+together: a file that was busy for too long has failed all of them.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ _SETTLED_AT_ONCE = 4
 _SLICE_SECONDS = 0.0002
 _QUIET_SECONDS = 0.05  # after writes that came together, others are waited for
 _SLOW_COMMIT_SECONDS = 0.002  # from here on a lone write does not wait for the disk on the loop's thread
+_LATER_SECONDS = 2.0  # what a write still waits for a file that others have waited for in vain
 _CHECKPOINT_PAGES = 1000  # a log that is used again and again is quicker than one that grows
 
 
@@ -84,6 +86,7 @@ class Job:
     work: Work[Any]
     future: asyncio.Future[Any]
     heavy: bool
+    asked_at: float
 
 
 @dataclass(slots=True)
@@ -113,6 +116,7 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._commit_seconds = 0.0
+        self._busy_since = self._busy_until = float("-inf")
         self._log_pages = 0
         if not self._in_memory:
             connection.set_wal_hook(self._note_log)
@@ -124,7 +128,7 @@ class Writer:
         """
         future: asyncio.Future[T] = self._loop.create_future()
         self._idle.clear()
-        self._pending.append(Job(work, future, heavy))
+        self._pending.append(Job(work, future, heavy, time.monotonic()))
         if self._is_alone():
             self._flush()
         else:
@@ -174,6 +178,7 @@ class Writer:
         except apsw.Error:  # mostly: another process is writing, and the thread can wait for it
             self._hand_over(jobs)
         else:
+            self._busy_until = float("-inf")
             self._run_slice(jobs, [])
 
     def _run_slice(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
@@ -250,11 +255,27 @@ class Writer:
         """Run jobs in one transaction, after waiting for other processes."""
         try:
             self._roll_back()
-            begin_writing(self._connection, BUSY_SECONDS, partial(_is_wanted, jobs))
+            self._wait_for_others(jobs)
+        except apsw.Error as error:  # none of them has run, and one by itself would fare no better
+            return [Outcome(error=translate(error, self._place)) for _ in jobs]
+        try:
             outcomes = [self._run_job(job, alone=len(jobs) == 1) for job in jobs]
         except apsw.Error as error:
             return self._run_apart(jobs, error)
         return self._commit(jobs, outcomes)
+
+    def _wait_for_others(self, jobs: list[Job]) -> None:
+        """Begin a transaction when other processes let it; the wait counts from when the file became busy."""
+        now = time.monotonic()
+        if now - self._busy_until > BUSY_SECONDS:  # it was free since, or nobody has looked for long
+            self._busy_since = now
+        deadline = max(self._busy_since + BUSY_SECONDS, jobs[-1].asked_at + _LATER_SECONDS)
+        try:
+            begin_writing(self._connection, deadline - now, partial(_is_wanted, jobs))
+            self._busy_until = float("-inf")
+        except apsw.BusyError:
+            self._busy_until = time.monotonic()
+            raise
 
     def _commit(self, jobs: list[Job], outcomes: list[Outcome]) -> list[Outcome]:
         if not self._connection.in_transaction:  # a lone job has failed

@@ -1,0 +1,195 @@
+"""The thread of sync calls ends with its agent and with the program, and nothing stays half closed."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.agent.models import Halting
+from tests.agent.support import ADA, model_of
+
+from recollect import Agent, Memory, Message, Processor, RunContext, Scope, open_store
+from recollect.sync import Portal
+
+PROGRAM = """
+import gc, sys
+from recollect import Agent, Memory
+
+agent = Agent("offline", memory=Memory({url!r}))
+agent.generate_sync("hi", thread_id="t")
+{rest}
+"""
+"""A program that talks once and ends without closing anything."""
+
+WARNINGS = ("-W", "ignore", "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning")
+"""Have Python say what was not closed and what was not awaited, and nothing about anybody's imports."""
+
+ENDINGS = {
+    "kept": "",
+    "dropped": "del agent; gc.collect()",
+    "in a stream": "events = agent.stream_sync('again', thread_id='t'); next(events)",
+    "by an error": "sys.exit(7)",
+    "closed": "agent.close()",
+    "in a cycle": "agent.itself = agent; del agent",
+}
+
+
+def portal_threads() -> list[threading.Thread]:
+    """Return the threads of portals that run."""
+    return [thread for thread in threading.enumerate() if thread.name == "recollect-portal"]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that happens elsewhere."""
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_program_ends_quietly_and_leaves_nothing_open(tmp_path: Path, ending: str) -> None:
+    """However it ends: the store is closed, which takes its log away, and nobody complains."""
+    program = PROGRAM.format(url=f"sqlite:///{tmp_path}/store.db", rest=ENDINGS[ending])
+    done = subprocess.run(
+        [sys.executable, *WARNINGS, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (7 if ending == "by an error" else 0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["store.db"]
+
+
+def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None:
+    """Whoever makes an agent for each request and forgets it keeps no threads and no files open."""
+    before = set(portal_threads())
+    agents = [Agent(model_of("ok"), memory=Memory(sqlite_url)) for _ in range(5)]
+    assert all(agent.generate_sync("hi", **ADA).saved for agent in agents)
+    assert len(set(portal_threads()) - before) == 5
+    agents.clear()
+    gc.collect()
+    wait_until(lambda: not set(portal_threads()) - before)
+    wait_until(lambda: [path.name for path in tmp_path.iterdir()] == ["store.db"])
+
+
+class Later(Processor):
+    """Goes on behind the answer."""
+
+    id = "later"
+
+    def __init__(self) -> None:
+        """Begin with nothing done."""
+        self.may_end = threading.Event()
+        self.done: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Start what goes on."""
+        del ctx
+        self.tasks.append(asyncio.create_task(self._work()))
+        return messages
+
+    async def _work(self) -> None:
+        try:
+            await asyncio.to_thread(self.may_end.wait, 30)
+            self.done.append("whole")
+        except asyncio.CancelledError:
+            self.done.append("given up")
+
+
+def test_what_goes_on_behind_answers_is_finished_when_an_agent_is_forgotten() -> None:
+    """Nobody waits for it, and nothing cuts it off."""
+    later = Later()
+    agent = Agent(model_of("ok"), input_processors=[later])
+    agent.generate_sync("hi")
+    del agent
+    gc.collect()
+    time.sleep(0.2)
+    assert later.done == []
+    later.may_end.set()
+    wait_until(lambda: later.done == ["whole"])
+
+
+def test_what_goes_on_is_given_up_when_an_agent_is_closed() -> None:
+    """Closing ends the thread now."""
+    later = Later()
+    agent = Agent(model_of("ok"), input_processors=[later])
+    agent.generate_sync("hi")
+    agent.close()
+    assert later.done == ["given up"]
+
+
+def test_what_never_ends_by_itself_is_given_up_behind_a_forgotten_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that nobody can reach any more does not stay for ever."""
+    monkeypatch.setattr("recollect.sync._LONGEST_FINISH", 0.1)
+    before = set(portal_threads())
+    later = Later()
+    agent = Agent(model_of("ok"), input_processors=[later])
+    agent.generate_sync("hi")
+    del agent
+    gc.collect()
+    wait_until(lambda: later.done == ["given up"])
+    wait_until(lambda: not set(portal_threads()) - before)
+    later.may_end.set()
+
+
+def test_a_forgotten_stream_ends_its_run_and_its_thread(sqlite_url: str) -> None:
+    """The model is not asked on for somebody who is gone."""
+    before = set(portal_threads())
+    model = Halting("one ", "two ")
+    events = Agent(model, memory=Memory(sqlite_url)).stream_sync("a", **ADA)
+    assert next(events).text == "one "
+    del events
+    gc.collect()
+    wait_until(lambda: model.open == 0)
+    wait_until(lambda: not set(portal_threads()) - before)
+
+
+def test_what_comes_last_fails_and_the_thread_ends_all_the_same() -> None:
+    """The error is raised to whoever closes, and is no reason to stay."""
+    before = set(portal_threads())
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    portal = Portal()
+    portal.end_with(fail)
+    with pytest.raises(ValueError, match="no"):
+        portal.close()
+    assert set(portal_threads()) == before
+
+
+@pytest.mark.parametrize("writes", [0, 1, 100])
+@pytest.mark.parametrize("moments", range(1, 5))
+def test_store_is_closed_when_the_end_of_the_loop_cancels_its_closing(
+    tmp_path: Path, moments: int, writes: int
+) -> None:
+    """Whether that had begun or not: no connection stays open, and a write is there whole or not at all."""
+    path = tmp_path / "store.db"
+    tasks: list[asyncio.Task[object]] = []
+
+    async def talk() -> None:
+        store = await open_store(f"sqlite:///{path}")
+        for number in range(writes):
+            turn = [Message("user", f"{number}"), Message("assistant", "ok")]
+            tasks.append(asyncio.create_task(store.append_turn(turn, scope=Scope(None, "ada", "t"))))
+        tasks.append(asyncio.create_task(store.close()))
+        for _ in range(moments):
+            await asyncio.sleep(0)
+
+    async def read() -> int:
+        async with open_store(f"sqlite:///{path}") as store:
+            return len(await store.last_messages(None, scope=Scope(None, "ada", "t")))
+
+    asyncio.run(talk())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]
+    assert asyncio.run(read()) % 2 == 0
