@@ -7,16 +7,16 @@ from recollect.guards.pii.finding import Finding
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _MARK = "-----BEGIN "
-_BLANK = r"(?:\s|\\[nr])"
+_BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
 _BODY = re.compile(
-    rf"(?:{_BLANK}*[A-Za-z-]{{3,20}}: [^\n\\]{{0,80}}(?=[\n\\]))*"  # headers, such as how it is encrypted
-    rf"(?:{_BLANK}*(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}*-----END)))+"
-    rf"(?:{_BLANK}*-----END [A-Z0-9 ]{{0,60}}-----)?"
+    rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # headers, such as how it is encrypted
+    rf"(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
+    rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_BLANK}*(?:[A-Za-z-]{{0,20}}(?:: ?[^\n\\]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\\?\Z"
+    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\Z"
 )
 
 
