@@ -45,7 +45,10 @@ _UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "ho
 _JOINED = re.compile(r"[_-](?=[A-Za-z0-9_-]{8})")
 _TRAILING = ".,!?)]}:"
 _MORE = "a1"  # goes on with any secret that can go on
-_CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
+_CODE = re.compile(
+    r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED"
+    r"|(?:[.~]{1,2})?/[a-z][a-z0-9_.-]*/|[A-Z]:\\"  # where a file is
+)
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE = 8, 4
 _JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
