@@ -183,3 +183,28 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
         "\U0001f3f4\U000e0067",
     ):
         assert seconds((unit * size)[:size]) < 20 * ordinary, ascii(unit)
+
+
+@pytest.mark.parametrize("style", [Style(), Style(confusables=True)], ids=["plain", "confusables"])
+def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -> None:
+    """What is held back is not looked at again with every chunk."""
+    size = 40_000
+
+    def stream(text: str) -> None:
+        stream = NormalStream(style)
+        for character in text:
+            stream.feed(character)
+        stream.finish()
+
+    ordinary = max(processor_seconds(lambda: stream(("words and more " * size)[:size])), 0.02)
+    for unit in (
+        "a",
+        "\u0430b",
+        "\u0301",
+        "\u200d",
+        "\U0001f468\u200d",
+        "\u0627\u200c",
+        "\u0915\u094d\u200d",
+    ):
+        text = (unit * size)[:size]
+        assert processor_seconds(lambda text=text: stream(text)) < 20 * ordinary, ascii(unit)
