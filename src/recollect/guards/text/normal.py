@@ -105,7 +105,8 @@ class NormalStream:
         before, character = text[place - 1], text[place]
         if not _starts(character) or is_hidden(before):
             return False
-        return not (self._style.confusables and is_foldable(before) and is_foldable(character))
+        form = self._style.form
+        return not (self._style.confusables and _is_in_word(before, form) and _is_in_word(character, form))
 
     def _cleaned(self, text: str) -> str:
         if text.isascii():
@@ -142,6 +143,13 @@ class NormalStream:
         if not spaces or not self._style.collapse_whitespace:
             return spaces
         return "\n" * min(spaces.count("\n"), 2) or " "
+
+
+@lru_cache(maxsize=8192)
+def _is_in_word(character: str, form: Form | None) -> bool:
+    """Whether a character, as it is or in its form, can be part of a word that is rewritten; accents can."""
+    plain = unicodedata.normalize(form, character) if form else character
+    return unicodedata.category(character).startswith("M") or any(map(is_foldable, plain))
 
 
 @lru_cache(maxsize=8192)
