@@ -17,6 +17,7 @@ _CONTEXT = 64  # how much of what was let out a match may look back at
 _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
 _NO_BEGINNING = "_q"
 _REMEMBERED = 512  # how much of either end of a swallowed match is remembered
+_SWALLOWED_BATCH = 96  # how much of a match that was given up is looked at together: nobody waits for it
 _LINE_BREAK = re.compile(r"\n|\\n")  # real, or written out as in JSON
 
 
@@ -113,6 +114,7 @@ class HoldBack:
         self._find = find
         self._open_from = open_from
         self._batch = max(min(batch, limit // 2), 1)
+        self._swallowed_batch = max(min(_SWALLOWED_BATCH, limit // 2), self._batch)
         self._limit = limit - self._batch + 1  # with what waits for the others of its batch
         self._replacement = replacement
         self._settle = settle
@@ -128,7 +130,7 @@ class HoldBack:
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
         text = self._waiting + text
-        if len(text) < self._batch:
+        if len(text) < (self._swallowed_batch if self._swallowed else self._batch):
             self._waiting = text
             return ""
         self._waiting = ""
