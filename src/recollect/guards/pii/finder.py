@@ -221,7 +221,7 @@ def _nothing(_: str, __: int, ___: int) -> Iterator[Finding]:
 
 def _without_halves(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut off the first and the last word of a run where letters or other marks make them something else."""
-    if start and _LETTER.match(text, start - 1):
+    if start and _DIGIT.match(text, start) and _LETTER.match(text, start - 1):
         blank = text.find(" ", start, end)
         start = blank + 1 if blank >= 0 else end
     if _GOES_ON.match(text, end):

@@ -26,15 +26,15 @@ _WEB_TOKEN_OPEN = re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{0,128}(?:\.[A-Z
 _WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
 _HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
 _LABEL = re.compile(
-    r"(?<![A-Za-z0-9])(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
+    r"(?-i:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|(?=PASSW))(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
     r"|mot de passe|contrase[nñ]a|senha"
     r"|wachtwoord|l[oö]senord|adgangskode|has[lł]o|salasana|парол[ья]|密码|密碼|パスワード|비밀번호"
-    r"|pin(?:[ -]?code)?|cvv2?|cvc|otp"
+    r"|pin(?:[ -]?code)?|(?P<code>cvv2?|cvc2?)|otp"
     r"|(?P<key>(?:api|secret|access|private|auth|client|encryption|signing|account|master)"
     r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
     r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
     r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
-    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{4,})",
+    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{3,})",
     re.IGNORECASE,
 )
 _WORDS = (
@@ -50,7 +50,7 @@ _CODE = re.compile(
     r"|(?:[.~]{1,2})?/[a-z][a-z0-9_.-]*/|[A-Z]:\\"  # where a file is
 )
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
-_KEY_SIZE, _WORD_SIZE = 8, 4
+_KEY_SIZE, _WORD_SIZE, _CODE_SIZE = 8, 4, 3
 _JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
@@ -112,16 +112,18 @@ def _labelled(text: str) -> Iterator[Finding]:
         start, end = found.span("value")
         value = found["value"].rstrip(_TRAILING)
         judged = value if end - start < _JUDGED else found["value"][:_JUDGED]
-        if _is_value(judged, is_key=found["key"] is not None):
+        if _is_value(judged, found):
             yield Finding("secret", start, start + len(value), 0.85)
         elif end - start < REACH:
             end = start  # what stands there may be another label
         found = _LABEL.search(text, end)
 
 
-def _is_value(value: str, *, is_key: bool) -> bool:
+def _is_value(value: str, label: re.Match[str]) -> bool:
     """Whether a word behind a label is a secret: prose has no digits there, code has brackets."""
-    if len(value) < (_KEY_SIZE if is_key else _WORD_SIZE) or _CODE.match(value):
+    is_key = label["key"] is not None
+    least = _KEY_SIZE if is_key else _CODE_SIZE if label["code"] else _WORD_SIZE
+    if len(value) < least or _CODE.match(value):
         return False
     digits = sum(char.isdigit() for char in value)
     if is_key:
