@@ -141,3 +141,21 @@ async def test_digits_of_other_scripts_are_none_whatever_else_stands_in_the_text
 async def test_label_is_found_where_another_one_expects_a_value(text: str) -> None:
     """What stands behind a label may be a label itself."""
     assert (await cleaned(PIIDetector(), text)).endswith(": [REDACTED]")
+
+
+@pytest.mark.parametrize("size", [200, 400, 700, 900, 1500])
+@pytest.mark.parametrize("key", [PRIVATE_KEY, PRIVATE_KEY.replace("\n", "\\n")])
+async def test_key_is_swallowed_when_it_begins_within_another_long_secret(size: int, key: str) -> None:
+    """What was given up is forgotten but for its ends, and for what has begun within it."""
+    tested = PIIDetector()
+    text = f"use sk-proj-{'Zx9' * size}{key} and so on"
+    assert await cleaned(tested, text) == "use [REDACTED] and so on"
+    for chunks in ways(text):
+        assert await streamed(tested, chunks) == "use [REDACTED] and so on"
+
+
+async def test_key_is_found_when_a_line_of_it_looks_like_the_beginning_of_another() -> None:
+    """The first that has not ended is the one to wait for."""
+    text = "-----BEGIN PRIVATE KEY-----\nComment: -----BEGIN R\nMIIE1234 and so on"
+    for chunks in ways(text):
+        assert await streamed(PIIDetector(), chunks) == "[REDACTED] and so on"

@@ -264,7 +264,9 @@ def _shortened(text: str, start: int, opened: int) -> str:
     So does the beginning of what was opened within it. Whole lines are forgotten, if it has lines: two halves
     of them could make one that is not of its kind.
     """
-    begin, end = text[:_REMEMBERED], text[-_REMEMBERED:]
-    lines, line = [*_LINE_BREAK.finditer(begin, start)], _LINE_BREAK.search(end)
-    within = text[opened : opened + _CONTEXT] if _REMEMBERED <= opened < len(text) - _REMEMBERED else ""
-    return begin[: lines[-1].start() if lines else None] + within + end[line.start() if line else 0 :]
+    rest = len(text) - _REMEMBERED
+    lines = [*_LINE_BREAK.finditer(text, start, _REMEMBERED)]
+    line = _LINE_BREAK.search(text, rest, opened if opened > rest else len(text))
+    within = text[opened : opened + _CONTEXT] if _REMEMBERED <= opened < rest else ""
+    begin = text[: lines[-1].start() if lines else _REMEMBERED]
+    return begin + within + text[line.start() if line else rest :]

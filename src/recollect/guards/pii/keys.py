@@ -30,19 +30,25 @@ def find_private_keys(text: str) -> Iterator[Finding]:
 
 def open_private_key(text: str) -> int:
     """Return where a key begins that has not ended at the end of a text."""
-    place = text.rfind(_MARK)
-    if place < 0:
-        return len(text)
+    place = text.find(_MARK)
+    while place >= 0:
+        if _is_open(text, place):
+            return place
+        place = text.find(_MARK, place + 1)
+    return len(text)
+
+
+def _is_open(text: str, place: int) -> bool:
+    """Whether a key that begins at a place may go on behind the end of a text."""
     if _OPEN_HEADER.match(text, place):
-        return place
+        return True
     begin = _BEGIN.match(text, place)
     if not begin:
-        return len(text)
+        return False
     body = _BODY.match(text, begin.end())
     if body and body[0].endswith("-----"):
-        return len(text)
-    end = body.end() if body else begin.end()
-    return place if _OPEN_BODY.match(text, end) else len(text)
+        return False
+    return _OPEN_BODY.match(text, body.end() if body else begin.end()) is not None
 
 
 def _begins(text: str) -> Iterator[re.Match[str]]:
