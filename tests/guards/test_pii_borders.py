@@ -143,12 +143,12 @@ async def test_label_is_found_where_another_one_expects_a_value(text: str) -> No
     assert (await cleaned(PIIDetector(), text)).endswith(": [REDACTED]")
 
 
-@pytest.mark.parametrize("size", [200, 400, 700, 900, 1500])
+@pytest.mark.parametrize("size", [66, 133, 165, 233, 300, 500])
 @pytest.mark.parametrize("key", [PRIVATE_KEY, PRIVATE_KEY.replace("\n", "\\n")])
 async def test_key_is_swallowed_when_it_begins_within_another_long_secret(size: int, key: str) -> None:
     """What was given up is forgotten but for its ends, and for what has begun within it."""
     tested = PIIDetector()
-    text = f"use sk-proj-{'Zx9' * size}{key} and so on"
+    text = f"use sk-proj-{'Zx9' * size}{key} and so on"  # with 165 the limit cuts the key's first line
     assert await cleaned(tested, text) == "use [REDACTED] and so on"
     for chunks in ways(text):
         assert await streamed(tested, chunks) == "use [REDACTED] and so on"

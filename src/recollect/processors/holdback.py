@@ -125,6 +125,7 @@ class HoldBack:
         self._held: str = ""
         self._swallowed = ""
         self._swallowed_from = 0
+        self._unsure = 0  # how much at the end of that may not belong to the match
         self._is_behind_match = False  # what was let out last is the end of a match that was swallowed
 
     def feed(self, text: str) -> str:
@@ -156,7 +157,8 @@ class HoldBack:
         whole, self._swallowed_from = self._context + self._held, len(self._context)
         self._settle(whole, self._swallowed_from, len(whole))
         replacement = self._given_up(whole)
-        self._swallowed, self._held = whole, ""
+        self._held = ""
+        self._remember(whole, self._end_of_match(whole))
         return out + replacement
 
     def finish(self) -> str:
@@ -164,7 +166,7 @@ class HoldBack:
         text, self._waiting = self._waiting, ""
         out = self._look_at(text) if text else ""
         if self._swallowed:
-            self._held = self._rest_of(self._swallowed, len(self._swallowed))
+            self._held = self._rest_of(self._swallowed, 0)
         out += self._release(len(self._held), self._spans(self._held))
         self._context = ""
         return out
@@ -215,27 +217,36 @@ class HoldBack:
     def _swallow(self, text: str) -> str:
         """Drop what goes on with the match which was given up; return what stands behind its end."""
         whole = self._swallowed + text
-        if self._goes_on(whole):
-            if len(whole) > 2 * _REMEMBERED:
-                whole = _shortened(whole, self._swallowed_from, self._open_from(whole))
-            self._swallowed = whole
+        end = self._end_of_match(whole)
+        if self._goes_on(whole, end):
+            self._remember(whole, end)
             return ""
+        if end:
+            return self._rest_of(whole, end)
         # A match that has ended stays ended, so where it may have ended can be found by halving.
         known = len(self._swallowed)
         sizes = range(known + 1, len(whole))
-        ended = known + bisect.bisect_left(sizes, 1, key=lambda size: not self._goes_on(whole[:size]))
-        return self._rest_of(whole, ended)
+        ended = bisect.bisect_left(
+            sizes, 1, key=lambda size: not self._goes_on(whole[:size], self._end_of_match(whole[:size]))
+        )
+        return self._rest_of(whole, known + ended)
 
-    def _rest_of(self, whole: str, ended: int) -> str:
-        """Return what of a text stands behind the match: where that is found to end, or else has `ended`."""
-        end = self._end_of_match(whole) or ended
+    def _remember(self, whole: str, end: int) -> None:
+        """Keep what is needed of a match that is swallowed, and that ends at a place so far."""
+        self._unsure = len(whole) - end if end else 0
+        if len(whole) > 2 * _REMEMBERED:
+            whole = _shortened(whole, self._swallowed_from, self._open_from(whole))
+        self._swallowed = whole
+
+    def _rest_of(self, whole: str, end: int) -> str:
+        """Return what stands behind the end of the match; never what was known to belong to it."""
+        end = max(end, len(self._swallowed) - self._unsure)
         self._context, self._is_behind_match = _context_of(whole[:end]), True
         self._swallowed = ""
         return whole[end:]
 
-    def _goes_on(self, whole: str) -> bool:
+    def _goes_on(self, whole: str, end: int) -> bool:
         """Whether the match which was given up, or what has begun within it, may go on with later text."""
-        end = self._end_of_match(whole)
         return end == len(whole) or self._open_from(whole) < (end or self._swallowed_from + 1)
 
     def _end_of_match(self, whole: str) -> int:
@@ -265,8 +276,9 @@ def _shortened(text: str, start: int, opened: int) -> str:
     of them could make one that is not of its kind.
     """
     rest = len(text) - _REMEMBERED
-    lines = [*_LINE_BREAK.finditer(text, start, _REMEMBERED)]
-    line = _LINE_BREAK.search(text, rest, opened if opened > rest else len(text))
-    within = text[opened : opened + _CONTEXT] if _REMEMBERED <= opened < rest else ""
-    begin = text[: lines[-1].start() if lines else _REMEMBERED]
-    return begin + within + text[line.start() if line else rest :]
+    first, within = _REMEMBERED, ""
+    if start < opened < rest:
+        first, within = min(opened, _REMEMBERED), text[opened : opened + _CONTEXT]
+    lines = [*_LINE_BREAK.finditer(text, start, first)]
+    line = _LINE_BREAK.search(text, rest, opened if opened >= rest else len(text))
+    return text[: lines[-1].start() if lines else first] + within + text[line.start() if line else rest :]
