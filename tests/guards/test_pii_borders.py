@@ -159,3 +159,18 @@ async def test_key_is_found_when_a_line_of_it_looks_like_the_beginning_of_anothe
     text = "-----BEGIN PRIVATE KEY-----\nComment: -----BEGIN R\nMIIE1234 and so on"
     for chunks in ways(text):
         assert await streamed(PIIDetector(), chunks) == "[REDACTED] and so on"
+
+
+@pytest.mark.parametrize("behind", ["", "\n\nThanks\nAda", "\nThanks\n- Ada"])
+@pytest.mark.parametrize("written", ["\n", "\\n"])
+async def test_last_line_of_a_key_waits_for_its_end_when_it_has_only_letters(
+    written: str, behind: str
+) -> None:
+    """It belongs to the key if the line that ends it follows, and a word of the text if not."""
+    tested = PIIDetector()
+    for last in (f"{written}YWJjZ{written}-----END RSA PRIVATE KEY-----", ""):
+        key, expected = PRIVATE_KEY[:681].replace("\n", written) + last, "[REDACTED]"
+        text, expected = (f"{part}{behind}".replace("\n", written) for part in (key, expected))
+        assert await cleaned(tested, text) == expected
+        for first in range(240, 340, 3):  # so that it is looked at with every beginning of that line
+            assert await streamed(tested, [text[:first], *text[first:]]) == expected, first

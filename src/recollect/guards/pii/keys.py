@@ -16,7 +16,8 @@ _BODY = re.compile(
 )
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\Z"
+    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
+    rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
 )
 
 
