@@ -124,15 +124,17 @@ async def test_each_of_several_addresses_in_one_word_waits_for_its_end() -> None
         assert await streamed(tested, chunks) == '["[REDACTED]","[REDACTED]","[REDACTED]"]'
 
 
-async def test_digits_of_other_scripts_are_none_whatever_else_stands_in_the_text() -> None:
-    """They are not found, so they must not be found either because a digit stands somewhere else."""
-    tested = PIIDetector()
-    for text in (
-        "my pin is \uff11\uff12\uff13\uff14, ok",
-        "call \u0660\u0663\u0660 \u0669\u0660\u0661\u0668\u0662\u0660 now",
-    ):
-        assert await cleaned(tested, text) == text
-        assert await cleaned(tested, f"{text}, 6 times") == f"{text}, 6 times"
+@pytest.mark.parametrize("first", ["\uff10", "\u0660", "\u0966"], ids=["wide", "Arabic", "Devanagari"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=[f"{s.kind}-{i}" for i, s in enumerate(SAMPLES)])
+async def test_digits_of_other_scripts_are_found_as_the_usual_ones(sample: Sample, first: str) -> None:
+    """In whole texts and in any chunks; patterns of the user's own say themselves which digits they mean."""
+    tested = PIIDetector(types=TYPES)
+    other = {ord(str(digit)): chr(ord(first) + digit) for digit in range(10)}
+    text = sample.text.translate(other)
+    expected = (await cleaned(tested, sample.text)).translate(other)
+    assert await cleaned(tested, text) == expected
+    for chunks in ways(text):
+        assert await streamed(tested, chunks) == expected
 
 
 @pytest.mark.parametrize(

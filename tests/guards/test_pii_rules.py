@@ -153,6 +153,10 @@ def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
         ("x==2.31.0.1, x==23.31.0.1, Git 1.7.12.1", []),
         ("ip==23.31.0.1, node 1.7.12.1", ["ip", "ip"]),
         ("Phone:\\n030 901820\\nFax", ["phone"]),
+        ("\u96fb\u8a71\uff1a\uff10\uff13\uff0d\uff11\uff12\uff13\uff14\uff0d5678", ["phone"]),
+        ("card " + "\u0664\u0661\u0661\u0661" + 3 * "\u0661\u0661\u0661\u0661", ["card"]),
+        ("\u5bc6\u7801\uff1aabc12345\uff0c\u8c22\u8c22", ["secret"]),
+        ("\u0633\u0646\u0629 \u0662\u0660\u0662\u0664, \uff11\uff12\uff18\u5143", []),
         ("to\\nada@example.org\\tor 10117 Berlin\\n030 901820", ["email", "phone"]),
     ],
 )

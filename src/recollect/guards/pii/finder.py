@@ -52,8 +52,11 @@ _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
 _WRITTEN_BREAK = re.compile(r"\\{1,4}[nrt]")  # texts within texts have their backslashes doubled
 _MOST_BACKSLASHES = 4
-_OTHER_DIGIT = re.compile(r"\d(?<![0-9])")
-_LETTER_INSTEAD = "\u00aa"
+# Wide letters and the marks within findings, and digits of other scripts.
+_OTHER_FORM = re.compile(
+    r"[\uff05\uff08\uff09\uff0b\uff0d-\uff0f\uff21-\uff3a\uff3f\uff41-\uff5a]|\d(?<![0-9])"
+)
+_WIDER = 0xFEE0
 _DIGIT = re.compile(r"[0-9]")
 _BLANKS = re.compile(r"\S*")
 
@@ -190,12 +193,16 @@ class PIIFinder:
 def _plain(text: str) -> str:
     """Return a text of the same length as the rules read it.
 
-    It has real breaks for those written out, as in logs and JSON. Digits of other scripts are no digits: they
-    would count only near others, and a stream may not know those yet.
+    It has real breaks for those written out, as in logs and JSON, and the usual letters, marks and digits for
+    wide ones and for digits of other scripts.
     """
     if "\\" in text:
         text = _WRITTEN_BREAK.sub(_break, text)
-    return text if text.isascii() else _OTHER_DIGIT.sub(_LETTER_INSTEAD, text)
+    return text if text.isascii() else _OTHER_FORM.sub(_usual_form, text)
+
+
+def _usual_form(other: re.Match[str]) -> str:
+    return str(int(other[0])) if other[0].isdecimal() else chr(ord(other[0]) - _WIDER)
 
 
 def _without_half_break(text: str) -> str:

@@ -34,7 +34,7 @@ _LABEL = re.compile(
     r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
     r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
     r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
-    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{3,})",
+    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;\u3001\u3002\uff0c\uff1b]{3,})",
     re.IGNORECASE,
 )
 _WORDS = (
