@@ -88,16 +88,19 @@ def test_people_are_shown_tables() -> None:
         ("", "holds no texts"),
         ("{}", "line 1 of bad.jsonl must be a JSON object"),
         ('{"text": 5, "spans": []}', "line 1 of bad.jsonl"),
-        ('{"text": "", "spans": [{}]}', "line 1 of bad.jsonl"),
+        ('{"text": "", "spans": [{}]}', "each with start, end and type"),
+        ('{"text": "a", "spans": [{"start": 2, "end": 9, "type": "email"}]}', "line 1 of bad.jsonl"),
+        ('{"text": "abc", "spans": [{"start": 2, "end": 1, "type": "email"}]}', "line 1 of bad.jsonl"),
+        ('{"text": "a", "spans": []}\n{"text": "\udcff"}', "line 2 of bad.jsonl is not UTF-8"),
     ],
 )
 def test_bad_file_is_an_error_that_names_the_line(tmp_path: Path, lines: str, message: str) -> None:
     """Nothing is measured on half a file."""
     file = tmp_path / "bad.jsonl"
-    file.write_text(lines, "utf-8")
+    file.write_bytes(lines.encode("utf-8", "surrogateescape"))
     result = CliRunner().invoke(app, ["bench", "guards", "--pii", str(file)])
     assert result.exit_code != 0
-    assert message in result.output
+    assert message in " ".join(result.output.split())
 
 
 def test_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -164,6 +164,23 @@ def test_no_character_that_text_is_cut_before_joins_with_the_one_before_it() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("\uff21\u0435", "Ae"),
+        ("be\u0301\u0430", "b\u00e9a"),
+        ("\ufb01\u0435", "fie"),
+        ("\u24b6\u0435", "Ae"),
+    ],
+)
+def test_word_is_plain_however_it_is_cut_when_its_letters_have_other_forms(text: str, plain: str) -> None:
+    """Wide letters, ligatures and accents that stand by themselves belong to the word."""
+    style = Style(confusables=True)
+    assert normalised(text, style) == plain
+    stream = NormalStream(style)
+    assert "".join([*map(stream.feed, text), stream.finish()]) == plain
+
+
 def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     """A crafted text takes at most 20 times as long as plain words of the same length."""
     size = 200_000
@@ -183,3 +200,28 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
         "\U0001f3f4\U000e0067",
     ):
         assert seconds((unit * size)[:size]) < 20 * ordinary, ascii(unit)
+
+
+@pytest.mark.parametrize("style", [Style(), Style(confusables=True)], ids=["plain", "confusables"])
+def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -> None:
+    """What is held back is not looked at again with every chunk."""
+    size = 40_000
+
+    def stream(text: str) -> None:
+        stream = NormalStream(style)
+        for character in text:
+            stream.feed(character)
+        stream.finish()
+
+    ordinary = max(processor_seconds(lambda: stream(("words and more " * size)[:size])), 0.02)
+    for unit in (
+        "a",
+        "\u0430b",
+        "\u0301",
+        "\u200d",
+        "\U0001f468\u200d",
+        "\u0627\u200c",
+        "\u0915\u094d\u200d",
+    ):
+        text = (unit * size)[:size]
+        assert processor_seconds(lambda text=text: stream(text)) < 20 * ordinary, ascii(unit)

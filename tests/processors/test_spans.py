@@ -200,3 +200,16 @@ def test_spans_are_written_over_when_they_do_not_overlap(gaps: list[tuple[int, i
         place = end
     outside.append(text[place:])
     assert apply_spans(text, spans) == "#".join(outside)
+
+
+def test_what_was_only_open_is_swallowed_until_it_is_not() -> None:
+    """A match that was given up and is never found ends where it is no longer open, in any chunk."""
+    text = f"so <{'x' * 30}> and so on"
+    for size in (1, 4, 9, 40, 100):
+        held = HoldBack(lambda _: [], lambda text: len(text) if ">" in text else text.find("<"), limit=12)
+        out = [held.feed(text[start : start + size]) for start in range(0, len(text), size)]
+        assert "".join([*out, held.finish()]) == (
+            "so [REDACTED]> and so on" if size < len(text) - 10 else text
+        )
+    held = HoldBack(lambda _: [], lambda text: text.find("<"), limit=12)
+    assert held.feed(text) + held.finish() == "so [REDACTED]"

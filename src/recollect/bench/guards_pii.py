@@ -19,6 +19,7 @@ from recollect.guards.pii.finding import Finding
 STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 """The types of the goal; they make up `all`."""
 
+_FORM = "text and spans, each with start, end and type, places in the text"
 _PASSES = 3  # the best of them counts, in time of the processor, since others use the machine too
 _NAMES = {
     # What else these types are called in labelled sets; an identity number counts as the US's does.
@@ -112,7 +113,7 @@ def count(rows: Sequence[Labelled], found: Sequence[Sequence[Finding]]) -> dict[
 
 def read_labelled(path: Path) -> list[Labelled]:
     """Read labelled texts; a line that is none is an error that names it."""
-    return read_rows(path, "pii", _labelled, "text and spans")
+    return read_rows(path, "pii", _labelled, _FORM)
 
 
 def _labelled(row: dict[str, Any]) -> Labelled:
@@ -121,6 +122,8 @@ def _labelled(row: dict[str, Any]) -> Labelled:
         raise TypeError
     spans = cast("list[dict[str, Any]]", row["spans"])
     places = [(_type_of(span), int(span["start"]), int(span["end"])) for span in spans]
+    if any(not 0 <= start <= min(end, len(text)) for _, start, end in places):
+        raise ValueError
     return Labelled(text, [place for place in places if place[1] < place[2]])
 
 

@@ -14,7 +14,7 @@ def read_rows(path: Path, argument: str, read: Callable[[dict[str, Any]], T], fo
     """Return the rows of a file that an argument names; `read` raises for one that is not of the form."""
     rows: list[T] = []
     # Not at every kind of line break: a text may hold the others as they are.
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+    for number, line in enumerate(_text_of(path, argument).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -26,6 +26,17 @@ def read_rows(path: Path, argument: str, read: Callable[[dict[str, Any]], T], fo
     if not rows:
         raise InvalidArgumentError(argument, f"{path.name} holds no texts")
     return rows
+
+
+def _text_of(path: Path, argument: str) -> str:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise InvalidArgumentError(
+            argument, f"line {number} of {path.name} is not UTF-8: save the file as UTF-8"
+        ) from error
 
 
 def kilobytes_of(texts: list[str]) -> float:

@@ -6,6 +6,7 @@ that is still open at the limit is replaced, and swallowed to its end, never let
 """
 
 import bisect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,7 +14,11 @@ REDACTED = "[REDACTED]"
 """What stands in the place of a match where nothing else is said."""
 
 _CONTEXT = 64  # how much of what was let out a match may look back at
+_HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
+_NO_BEGINNING = "_q"
 _REMEMBERED = 512  # how much of either end of a swallowed match is remembered
+_SWALLOWED_BATCH = 96  # how much of a match that was given up is looked at together: nobody waits for it
+_LINE_BREAK = re.compile(r"\n|\\n")  # real, or written out as in JSON
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -109,6 +114,7 @@ class HoldBack:
         self._find = find
         self._open_from = open_from
         self._batch = max(min(batch, limit // 2), 1)
+        self._swallowed_batch = max(min(_SWALLOWED_BATCH, limit // 2), self._batch)
         self._limit = limit - self._batch + 1  # with what waits for the others of its batch
         self._replacement = replacement
         self._settle = settle
@@ -119,11 +125,13 @@ class HoldBack:
         self._held: str = ""
         self._swallowed = ""
         self._swallowed_from = 0
+        self._unsure = 0  # how much at the end of that may not belong to the match
+        self._is_behind_match = False  # what was let out last is the end of a match that was swallowed
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be let out."""
         text = self._waiting + text
-        if len(text) < self._batch:
+        if len(text) < (self._swallowed_batch if self._swallowed else self._batch):
             self._waiting = text
             return ""
         self._waiting = ""
@@ -138,7 +146,8 @@ class HoldBack:
         quiet = self._quiet_to(whole, before)
         if quiet >= before:
             out, self._held = whole[before:quiet], whole[quiet:]
-            self._context = whole[max(quiet - _CONTEXT, 0) : quiet]
+            self._context = _context_of(whole[:quiet])
+            self._is_behind_match = False
         else:
             spans = self._spans(self._held)
             out = self._release(self._boundary(spans), spans)
@@ -148,14 +157,16 @@ class HoldBack:
         whole, self._swallowed_from = self._context + self._held, len(self._context)
         self._settle(whole, self._swallowed_from, len(whole))
         replacement = self._given_up(whole)
-        self._swallowed, self._held = whole, ""
+        self._held = ""
+        self._remember(whole, self._end_of_match(whole))
         return out + replacement
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
         text, self._waiting = self._waiting, ""
         out = self._look_at(text) if text else ""
-        self._swallowed = ""
+        if self._swallowed:
+            self._held = self._rest_of(self._swallowed, 0)
         out += self._release(len(self._held), self._spans(self._held))
         self._context = ""
         return out
@@ -184,7 +195,8 @@ class HoldBack:
         before = len(self._context)
         self._settle(self._context + self._held, before, before + boundary)
         text, self._held = self._held[:boundary], self._held[boundary:]
-        self._context = (self._context + text)[-_CONTEXT:]
+        self._context = _context_of(self._context + text)
+        self._is_behind_match = False
         return apply_spans(text, [span for span in spans if span.end <= boundary])
 
     def _spans(self, text: str) -> list[Span]:
@@ -192,28 +204,81 @@ class HoldBack:
         before = len(self._context)
         whole = self._context + text
         found = self._find_behind(whole, before) if self._find_behind else self._find(whole)
-        found = ordered(found, whole)
         return [
-            Span(max(span.start - before, 0), span.end - before, span.replacement)
-            for span in found
+            Span(max(span.start - before, 0), span.end - before, self._written_for(span, before))
+            for span in ordered(found, whole)
             if span.end > before
         ]
 
-    def _swallow(self, text: str) -> str:
-        """Drop the characters that go on with the match which was given up."""
-        if self._goes_on(text):
-            whole = self._swallowed + text
-            # The beginning says what it is, the end how it goes on; what is between may be forgotten.
-            fits = len(whole) <= 2 * _REMEMBERED
-            self._swallowed = whole if fits else whole[:_REMEMBERED] + whole[-_REMEMBERED:]
-            return ""
-        # A match that has ended stays ended, so its end can be found by halving.
-        end = bisect.bisect_left(range(1, len(text)), 1, key=lambda size: not self._goes_on(text[:size]))
-        self._swallowed = ""
-        return text[end:]
+    def _written_for(self, span: Span, before: int) -> str:
+        """Return what to write: nothing for what goes on with a match that was replaced already."""
+        return "" if self._is_behind_match and span.start < before else span.replacement
 
-    def _goes_on(self, text: str) -> bool:
-        whole, begin = self._swallowed + text, self._swallowed_from
-        return self._open_from(whole) <= begin or any(
-            span.start <= begin and span.end == len(whole) for span in ordered(self._find(whole), whole)
+    def _swallow(self, text: str) -> str:
+        """Drop what goes on with the match which was given up; return what stands behind its end."""
+        whole = self._swallowed + text
+        end = self._end_of_match(whole)
+        if self._goes_on(whole, end):
+            self._remember(whole, end)
+            return ""
+        if end:
+            return self._rest_of(whole, end)
+        # A match that has ended stays ended, so where it may have ended can be found by halving.
+        known = len(self._swallowed)
+        sizes = range(known + 1, len(whole))
+        ended = bisect.bisect_left(
+            sizes, 1, key=lambda size: not self._goes_on(whole[:size], self._end_of_match(whole[:size]))
         )
+        return self._rest_of(whole, known + ended)
+
+    def _remember(self, whole: str, end: int) -> None:
+        """Keep what is needed of a match that is swallowed, and that ends at a place so far."""
+        self._unsure = len(whole) - end if end else 0
+        if len(whole) > 2 * _REMEMBERED:
+            whole = _shortened(whole, self._swallowed_from, self._open_from(whole))
+        self._swallowed = whole
+
+    def _rest_of(self, whole: str, end: int) -> str:
+        """Return what stands behind the end of the match; never what was known to belong to it."""
+        end = max(end, len(self._swallowed) - self._unsure)
+        self._context, self._is_behind_match = _context_of(whole[:end]), True
+        self._swallowed = ""
+        return whole[end:]
+
+    def _goes_on(self, whole: str, end: int) -> bool:
+        """Whether the match which was given up, or what has begun within it, may go on with later text."""
+        return end == len(whole) or self._open_from(whole) < (end or self._swallowed_from + 1)
+
+    def _end_of_match(self, whole: str) -> int:
+        """Return where the match which was given up ends so far, or 0 if there is none yet."""
+        begin = self._swallowed_from
+        return max(
+            (span.end for span in ordered(self._find(whole), whole) if span.start <= begin < span.end),
+            default=0,
+        )
+
+
+def _context_of(text: str) -> str:
+    """Return the end of what was let out.
+
+    Letters with which it begins may stand in the middle of a word, and what is left of that could look like
+    another one: so they become something with which nothing begins.
+    """
+    if len(text) <= _CONTEXT:
+        return text
+    return _HALF_WORD.sub(_NO_BEGINNING, text[-_CONTEXT:])
+
+
+def _shortened(text: str, start: int, opened: int) -> str:
+    """Forget most of a match: its beginning says what it is, its end how it goes on.
+
+    So does the beginning of what was opened within it. Whole lines are forgotten, if it has lines: two halves
+    of them could make one that is not of its kind.
+    """
+    rest = len(text) - _REMEMBERED
+    first, within = _REMEMBERED, ""
+    if start < opened < rest:
+        first, within = min(opened, _REMEMBERED), text[opened : opened + _CONTEXT]
+    lines = [*_LINE_BREAK.finditer(text, start, first)]
+    line = _LINE_BREAK.search(text, rest, opened if opened >= rest else len(text))
+    return text[: lines[-1].start() if lines else first] + within + text[line.start() if line else rest :]

@@ -40,6 +40,7 @@ _END = re.compile(r"[,.;:!?)\"'\n]|\Z")
 _REACH = 32
 _COLOUR = 255
 _COLOURS = 3
+_TEN = 10
 _COLUMNS = 2  # what begins a line may be a table's
 
 
@@ -60,8 +61,10 @@ def is_bare_phone(text: str, start: int, end: int) -> bool:
 
 
 def _is_counted(groups: list[str]) -> bool:
-    """Whether groups are rather years, numbers in a row, or the parts of a colour."""
+    """Whether groups are rather years, a range of round numbers, numbers in a row, or a colour's parts."""
     if any(_YEAR.fullmatch(group) for group in groups):
         return True
     numbers = [int(group) for group in groups]
+    if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:
+        return numbers[1] % numbers[0] == 0 or all(number % _TEN == 0 for number in numbers)
     return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))

@@ -44,12 +44,19 @@ _RUN = re.compile(r"(?:\+\(?|\(\+?)?(?<!\d)\d(?:[ .\-/()\u00a0\u202f\u2011]{0,3}
 _LONGEST_RUN = 60  # of what is judged as a whole; a stream still knows so much of what it let out
 _LONGEST_NUMBER = 40
 _LEAST_DIGITS = 7
+_PATIENCE = 200  # how much waits with the word before it; a match that has begun waits for its end
 _RUN_BACKWARDS = re.compile(r"[ .\-/()+\u00a0\u202f\u20110-9]*")
 _EXTENSION_OPEN = re.compile(r"(?<=[\d)]) ?(?:#|[eExX][A-Za-z]{0,8}\.?) ?\d{0,6}\Z|(?<=\d)[:_@]\Z")
 _TWO_LETTERS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2} (?:\d ?){0,6}[A-Z]?\Z")
 _LETTER = re.compile(r"[A-Za-z_]")
 _GOES_ON = re.compile(r"[:_@]\w|(?![eExX#])[A-Za-z]|[eExX](?!xt|\d| )")
-_WRITTEN_BREAK = re.compile(r"\\[nrt]")
+_WRITTEN_BREAK = re.compile(r"\\{1,4}[nrt]")  # texts within texts have their backslashes doubled
+_MOST_BACKSLASHES = 4
+# Wide letters and the marks within findings, and digits of other scripts.
+_OTHER_FORM = re.compile(
+    r"[\uff05\uff08\uff09\uff0b\uff0d-\uff0f\uff21-\uff3a\uff3f\uff41-\uff5a]|\d(?<![0-9])"
+)
+_WIDER = 0xFEE0
 _DIGIT = re.compile(r"[0-9]")
 _BLANKS = re.compile(r"\S*")
 
@@ -101,7 +108,7 @@ class PIIFinder:
             for match in pattern.finditer(text)
             if match.end() > match.start()
         ]
-        text = _with_breaks(text)
+        text = _plain(text)
         if "url" in self._types or _MAYBE.search(text, start) or begins_token(text):
             for rule in self._rules:
                 found += rule(text)
@@ -113,9 +120,14 @@ class PIIFinder:
         """Return where something at the end of a text may begin that later text can complete or change.
 
         It is the beginning of a word, unless that is very long: a word in halves could look like another one.
+        A backslash at the end may become a break, so it waits with all that stands open before it.
         """
+        text = _plain(_without_half_break(text))
         place = self._open(text)
-        return place if place == len(text) else _begin_of_word(text[:place])
+        if place == len(text):
+            return place
+        # What is given up at the end of patience must be the match, without what stands right before it.
+        return max(_begin_of_word(text[:place]), min(place, len(text) - _PATIENCE))
 
     def quiet_to(self, text: str, start: int) -> int:
         """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
@@ -123,7 +135,7 @@ class PIIFinder:
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
         was not open at `start`, where a word begins, stays closed.
         """
-        text = _with_breaks(text)
+        text = _plain(text)
         quiet = _QUIET.match(text, start)
         size, end = len(text), quiet.end() if quiet else start
         if self._is_wide or (end < size and not _SHORT_AT_END.match(text, end)):
@@ -178,9 +190,29 @@ class PIIFinder:
                     yield from (long if is_long else short)(text, start, end)
 
 
-def _with_breaks(text: str) -> str:
-    """Return a text of the same length with real breaks for those written out, as in logs and JSON."""
-    return _WRITTEN_BREAK.sub(" \n", text) if "\\" in text else text
+def _plain(text: str) -> str:
+    """Return a text of the same length as the rules read it.
+
+    It has real breaks for those written out, as in logs and JSON, and the usual letters, marks and digits for
+    wide ones and for digits of other scripts.
+    """
+    if "\\" in text:
+        text = _WRITTEN_BREAK.sub(_break, text)
+    return text if text.isascii() else _OTHER_FORM.sub(_usual_form, text)
+
+
+def _usual_form(other: re.Match[str]) -> str:
+    return str(int(other[0])) if other[0].isdecimal() else chr(ord(other[0]) - _WIDER)
+
+
+def _without_half_break(text: str) -> str:
+    """Return a text without backslashes at its end that may be the beginning of a break."""
+    tail = text[-_MOST_BACKSLASHES:]
+    return text[: len(text) - len(tail) + len(tail.rstrip("\\"))]
+
+
+def _break(written: re.Match[str]) -> str:
+    return "\n".rjust(len(written[0]))
 
 
 def find_all_secrets(text: str) -> Iterator[Finding]:
@@ -196,7 +228,7 @@ def _nothing(_: str, __: int, ___: int) -> Iterator[Finding]:
 
 def _without_halves(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut off the first and the last word of a run where letters or other marks make them something else."""
-    if start and _LETTER.match(text, start - 1):
+    if start and _DIGIT.match(text, start) and _LETTER.match(text, start - 1):
         blank = text.find(" ", start, end)
         start = blank + 1 if blank >= 0 else end
     if _GOES_ON.match(text, end):

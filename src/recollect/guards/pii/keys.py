@@ -7,16 +7,17 @@ from recollect.guards.pii.finding import Finding
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _MARK = "-----BEGIN "
-_BLANK = r"(?:\s|\\[nr])"
+_BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
 _BODY = re.compile(
-    rf"(?:{_BLANK}*[A-Za-z-]{{3,20}}: [^\n\\]{{0,80}}(?=[\n\\]))*"  # headers, such as how it is encrypted
-    rf"(?:{_BLANK}*(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}*-----END)))+"
-    rf"(?:{_BLANK}*-----END [A-Z0-9 ]{{0,60}}-----)?"
+    rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # headers, such as how it is encrypted
+    rf"(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
+    rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_BLANK}*(?:[A-Za-z-]{{0,20}}(?:: ?[^\n\\]{{0,80}})?|{_CODES}*|-[-A-Z0-9 ]{{0,70}})\\?\Z"
+    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
+    rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
 )
 
 
@@ -30,19 +31,25 @@ def find_private_keys(text: str) -> Iterator[Finding]:
 
 def open_private_key(text: str) -> int:
     """Return where a key begins that has not ended at the end of a text."""
-    place = text.rfind(_MARK)
-    if place < 0:
-        return len(text)
+    place = text.find(_MARK)
+    while place >= 0:
+        if _is_open(text, place):
+            return place
+        place = text.find(_MARK, place + 1)
+    return len(text)
+
+
+def _is_open(text: str, place: int) -> bool:
+    """Whether a key that begins at a place may go on behind the end of a text."""
     if _OPEN_HEADER.match(text, place):
-        return place
+        return True
     begin = _BEGIN.match(text, place)
     if not begin:
-        return len(text)
+        return False
     body = _BODY.match(text, begin.end())
     if body and body[0].endswith("-----"):
-        return len(text)
-    end = body.end() if body else begin.end()
-    return place if _OPEN_BODY.match(text, end) else len(text)
+        return False
+    return _OPEN_BODY.match(text, body.end() if body else begin.end()) is not None
 
 
 def _begins(text: str) -> Iterator[re.Match[str]]:

@@ -48,6 +48,7 @@ _TRUNK = re.compile(r"\(0\d{1,5}\)[ /-]{0,3}\d|0\d{1,5}[ ./\-\u00a0]{1,3}[\d(]|0
 _BRACKETS = re.compile(rf"(?:\d ?)?\((?!{_YEAR}\))\d{{2,5}}\)[ ./-]{{0,2}}\d")
 _SLASH = re.compile(r"\d{2}/\d{3}[ -]\d{4}")
 _NAME = re.compile(r"[^\W\d_]+\Z")
+_CALL = re.compile(r"([A-Za-z_]+[0-9]?)\(\Z")
 _NAME_IN = re.compile(r"[^\W\d_]")
 _DIGITS = re.compile(r"\d+")
 _PIECE = re.compile(r"\(?\d(?:.*\d)?")
@@ -177,7 +178,7 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
     groups = tuple(_DIGITS.findall(piece))
     if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(piece):
         return
-    if _POSTAL.search(text, max(0, begin - 5), stop):
+    if _POSTAL.search(text, max(0, begin - 5), stop) or (len(groups) == 1 and _is_argument(text, begin)):
         return
     meaning = meaning_before(text, begin)
     in_line = meaning != "phone" or _is_said_in_line(text, begin)
@@ -186,6 +187,12 @@ def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
         yield _finding(text, begin, stop, score - _less(meaning))
     elif meaning is None and is_bare_phone(text, begin, stop):
         yield _finding(text, begin, stop, 0.5)
+
+
+def _is_argument(text: str, start: int) -> bool:
+    """Whether digits stand in brackets right behind a name, as in code, that is not one of a phone."""
+    name = _CALL.search(text, max(0, start - 20), start + text.startswith("(", start))
+    return name is not None and meaning_of(name[1].lower()) != "phone"
 
 
 def _is_said_in_line(text: str, start: int) -> bool:

@@ -16,23 +16,25 @@ _TOKEN = re.compile(
     r"|AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{16,}|GOCSPX-[0-9A-Za-z_-]{16,}"
     r"|npm_[A-Za-z0-9]{24,}|pypi-[A-Za-z0-9_-]{32,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,}"
     r"|xai-[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{32,}|dckr_pat_[A-Za-z0-9_-]{16,}"
-    r"|shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{16,}|sq0[a-z]{3}-[0-9A-Za-z_-]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
+    r"|shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{16,}|sq0[a-z]{3}-[0-9A-Za-z_-]{16,}|SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{16,}"
     r"|SK[0-9a-f]{32}(?![0-9A-Za-z])|[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){0,3}"
+    r"|(?<!base64,)eyJ[A-Za-z0-9_-]{128,}"  # a stream cannot wait for what follows so long a head
     r"|AGE-SECRET-KEY-1[0-9A-Z]{20,})"
 )
+_WEB_TOKEN_OPEN = re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{0,128}(?:\.[A-Za-z0-9_-]{0,8})?\Z")
 _WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
 _HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
 _LABEL = re.compile(
-    r"(?<![A-Za-z0-9])(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
+    r"(?-i:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|(?=PASSW))(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
     r"|mot de passe|contrase[nñ]a|senha"
     r"|wachtwoord|l[oö]senord|adgangskode|has[lł]o|salasana|парол[ья]|密码|密碼|パスワード|비밀번호"
-    r"|pin(?:[ -]?code)?|cvv2?|cvc|otp"
+    r"|pin(?:[ -]?code)?|(?P<code>cvv2?|cvc2?)|otp"
     r"|(?P<key>(?:api|secret|access|private|auth|client|encryption|signing|account|master)"
     r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
     r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
     r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
-    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;]{4,})",
+    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;\u3001\u3002\uff0c\uff1b]{3,})",
     re.IGNORECASE,
 )
 _WORDS = (
@@ -43,9 +45,13 @@ _UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "ho
 _JOINED = re.compile(r"[_-](?=[A-Za-z0-9_-]{8})")
 _TRAILING = ".,!?)]}:"
 _MORE = "a1"  # goes on with any secret that can go on
-_CODE = re.compile(r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED")
+_CODE = re.compile(
+    r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED"
+    r"|(?:[.~]{1,2})?/[a-z][a-z0-9_.-]*/|[A-Z]:\\"  # where a file is
+)
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
-_KEY_SIZE, _WORD_SIZE = 8, 4
+_KEY_SIZE, _WORD_SIZE, _CODE_SIZE = 8, 4, 3
+_JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
 _USER_INFO = 170
@@ -56,7 +62,7 @@ def find_secrets(text: str) -> Iterator[Finding]:
     for found in _TOKEN.finditer(text):
         yield Finding("secret", *found.span())
     for found in _HEADER.finditer(text):
-        if any(char.isdigit() for char in found[1]):
+        if any(char.isdigit() for char in found[1][:_JUDGED]):
             yield Finding("secret", *found.span(1), 0.9)
     if "://" in text:
         for found in _URL.finditer(text):
@@ -70,7 +76,8 @@ def find_secrets(text: str) -> Iterator[Finding]:
 
 def open_secret(text: str) -> int:
     """Return where a secret at the end of a text begins that may go on; short ones are held back as words."""
-    best = _open_url(text)
+    token = _WEB_TOKEN_OPEN.search(text, max(0, len(text) - 2 * _JUDGED))
+    best = min(_open_url(text), token.start() if token else len(text))
     begin = max(0, begin_of_word(text) - REACH)
     if len(text) - begin > 2 * REACH:
         longer = text[begin:] + _MORE
@@ -100,15 +107,23 @@ def _open_url(text: str) -> int:
 
 
 def _labelled(text: str) -> Iterator[Finding]:
-    for found in _LABEL.finditer(text):
+    found = _LABEL.search(text)
+    while found:
+        start, end = found.span("value")
         value = found["value"].rstrip(_TRAILING)
-        if _is_value(value, is_key=found["key"] is not None):
-            yield Finding("secret", found.start("value"), found.start("value") + len(value), 0.85)
+        judged = value if end - start < _JUDGED else found["value"][:_JUDGED]
+        if _is_value(judged, found):
+            yield Finding("secret", start, start + len(value), 0.85)
+        elif end - start < REACH:
+            end = start  # what stands there may be another label
+        found = _LABEL.search(text, end)
 
 
-def _is_value(value: str, *, is_key: bool) -> bool:
+def _is_value(value: str, label: re.Match[str]) -> bool:
     """Whether a word behind a label is a secret: prose has no digits there, code has brackets."""
-    if len(value) < (_KEY_SIZE if is_key else _WORD_SIZE) or _CODE.match(value):
+    is_key = label["key"] is not None
+    least = _KEY_SIZE if is_key else _CODE_SIZE if label["code"] else _WORD_SIZE
+    if len(value) < least or _CODE.match(value):
         return False
     digits = sum(char.isdigit() for char in value)
     if is_key:

@@ -32,8 +32,12 @@ _SCHEME = re.compile(
     re.IGNORECASE,
 )
 _L = "A-Za-z\u00c0-\u024f\u0400-\u04ff"
+_LONGEST_HOST = 120  # a stream can wait for no longer one
+_BEFORE_HOST = rf"(?<![{_L}0-9@._/\\:$-])(?<![=(]['\"])"
+_HOST_OPEN = re.compile(rf"{_BEFORE_HOST}[{_L}0-9.-]{{1,{_LONGEST_HOST}}}\Z")
 _BARE = re.compile(
-    rf"(?<![{_L}0-9@._/\\:$-])(?<![=(]['\"])(?:[{_L}0-9](?:[{_L}0-9-]{{0,61}}[{_L}0-9])?\.){{1,6}}"
+    rf"{_BEFORE_HOST}(?![{_L}0-9.-]{{{_LONGEST_HOST + 1}}})"
+    rf"(?:[{_L}0-9](?:[{_L}0-9-]{{0,61}}[{_L}0-9])?\.){{1,6}}"
     rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=+-])(?!\.[{_L}0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
 )
@@ -64,8 +68,12 @@ def find_urls(text: str) -> Iterator[Finding]:
 def open_url(text: str) -> int:
     """Return where an address at the end of a text begins that may go on."""
     begin = begin_of_word(text)
-    found = _SCHEME.search(text, begin) or _BARE.search(text, begin)
-    return found.start() if found and not text[found.end() :].strip(_TRAILING + ")]") else len(text)
+    last = len(text.rstrip(_TRAILING + ")]"))
+    found = (
+        found for form in (_SCHEME, _BARE) for found in form.finditer(text, begin) if found.end() >= last
+    )
+    host = _HOST_OPEN.search(text, max(begin, len(text) - _LONGEST_HOST - 1))
+    return min((item.start() for item in (*found, *([host] if host else ()))), default=len(text))
 
 
 def _trimmed(address: str) -> str:

@@ -53,6 +53,7 @@ class NormalStream:
         """Begin with nothing."""
         self._style = style
         self._held = ""
+        self._joined = 0  # how many of the characters that are held are known to belong together
         self._spaces = ""
         self._begun = False
 
@@ -62,12 +63,13 @@ class NormalStream:
         out: list[str] = []
         while (size := self._ready()) > 0:
             out.append(self._cleaned(self._held[:size]))
-            self._held = self._held[size:]
+            self._held, self._joined = self._held[size:], 0
+        self._joined = len(self._held)
         return self._spaced("".join(out))
 
     def finish(self) -> str:
         """Return the rest; the next piece begins a new text."""
-        held, self._held = self._held, ""
+        held, self._held, self._joined = self._held, "", 0
         out = self._spaced(self._cleaned(held))
         if not self._style.trim:
             out += self._spaces
@@ -80,7 +82,7 @@ class NormalStream:
         if held.isascii() and not self._style.confusables:
             # Only the last character can still be changed, by what stands behind it.
             return len(held) - 1
-        lowest = max(len(held) - LONGEST, 0)
+        lowest = max(len(held) - LONGEST, self._joined - 1, 0)
         for place in range(len(held) - 1, lowest, -1):
             if self._may_cut(held, place):
                 return self._first_forced(held, place)
@@ -103,7 +105,8 @@ class NormalStream:
         before, character = text[place - 1], text[place]
         if not _starts(character) or is_hidden(before):
             return False
-        return not (self._style.confusables and is_foldable(before) and is_foldable(character))
+        form = self._style.form
+        return not (self._style.confusables and _is_in_word(before, form) and _is_in_word(character, form))
 
     def _cleaned(self, text: str) -> str:
         if text.isascii():
@@ -140,6 +143,13 @@ class NormalStream:
         if not spaces or not self._style.collapse_whitespace:
             return spaces
         return "\n" * min(spaces.count("\n"), 2) or " "
+
+
+@lru_cache(maxsize=8192)
+def _is_in_word(character: str, form: Form | None) -> bool:
+    """Whether a character, as it is or in its form, can be part of a word that is rewritten; accents can."""
+    plain = unicodedata.normalize(form, character) if form else character
+    return unicodedata.category(character).startswith("M") or any(map(is_foldable, plain))
 
 
 @lru_cache(maxsize=8192)
