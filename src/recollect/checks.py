@@ -111,6 +111,16 @@ def checked_list(items: Iterable[T], argument: str) -> list[T]:
     return list(items)
 
 
+def check_model(
+    value: object, argument: str, forms: str = "a model or its name", *, may_be_function: bool = False
+) -> object:
+    """Return the value if it may be a model, ours or Pydantic AI's, or its name; an engine looks closer."""
+    is_model = hasattr(value, "respond") or hasattr(value, "request") or isinstance(value, str)
+    if isinstance(value, type) or not (is_model or (may_be_function and callable(value))):
+        raise InvalidArgumentError(argument, f"must be {forms}, not {value!r:.60}")
+    return value
+
+
 def check_time(value: object, argument: str) -> datetime:
     """Return the value in UTC if it is a datetime that knows its time zone."""
     if not isinstance(value, datetime):

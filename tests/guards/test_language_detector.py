@@ -185,6 +185,7 @@ async def test_translator_that_fails_stops_the_run() -> None:
         ({"languages": [5]}, "'en', 'de'"),
         ({"threshold": 2}, "from 0 to 1"),
         ({"min_length": 0}, "min_length"),
+        ({"model": 5}, "model: must be a model or its name, not 5"),
     ],
 )
 def test_options_are_checked_at_construction(options: dict[str, Any], problem: str) -> None:

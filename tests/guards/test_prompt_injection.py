@@ -243,6 +243,8 @@ def test_it_may_run_beside_others_where_it_does_not_edit() -> None:
         ({"check": "tool_results", "model": True}, "model: is asked once in a run"),
         ({"last_message_only": "no"}, "last_message_only: must be True or False"),
         ({"classifier": "yes"}, "classifier: must be True, False or a function"),
+        ({"model": 5}, "model: must be a model, its name, or True for the run's own, not 5"),
+        ({"model": False}, "model: must be a model, its name, or True"),
     ],
 )
 def test_wrong_options_are_refused_with_what_is_allowed(options: dict[str, Any], problem: str) -> None:

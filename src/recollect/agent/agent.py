@@ -11,7 +11,7 @@ from recollect.agent.result import Event, Result
 from recollect.agent.run import OnMemoryError, Plan, Run
 from recollect.agent.shown import last_shown, note_shown
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.checks import check_int, check_text
+from recollect.checks import check_int, check_model, check_text
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory import Memory
 from recollect.messages import Message, new_message_id
@@ -61,7 +61,7 @@ class Agent:
         model may be asked in one run, and `limit_answer` what is answered when it still wants tools then.
         `trace_content` puts message text into OpenTelemetry spans.
         """
-        self._model = _checked_model(model)
+        self._model = check_model(model, "model", "a name, a Pydantic AI model or 'offline'")
         self._instructions = check_text(instructions, "instructions")
         provider = _checked_memory(memory)
         self._input_side = expand(input_processors, "input", provider)
@@ -216,16 +216,6 @@ class Agent:
             if self._portal is None or not self._portal.is_usable:
                 self._portal = Portal("agent", advice="call it again")
             return self._portal
-
-
-def _checked_model(model: object) -> object:
-    """Refuse at once what can be no model; the engine looks closer."""
-    is_model = hasattr(model, "respond") or hasattr(model, "request")  # one of ours, or Pydantic AI's
-    if isinstance(model, type) or not (isinstance(model, str) or is_model):
-        raise InvalidArgumentError(
-            "model", f"must be a name, a Pydantic AI model or 'offline', not {model!r:.60}"
-        )
-    return model
 
 
 def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:

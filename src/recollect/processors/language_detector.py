@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_int, check_share
+from recollect.checks import check_choice, check_int, check_model, check_share
 from recollect.errors import InvalidArgumentError, ModelNotAskableError
 from recollect.guards.language import Guess, guess_language
 from recollect.messages import Message, Part, TextPart
@@ -55,7 +55,7 @@ class LanguageDetector(Processor):
             raise InvalidArgumentError("languages", f"must name one for the strategy {strategy!r}: ['en']")
         self._threshold = check_share(threshold, "threshold")
         self._min_length = check_int(min_length, "min_length", minimum=1)
-        self._model = model
+        self._model = None if model is None else check_model(model, "model")
         self._on_detection = check_callback(on_detection)
         self.id = id or self.id
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_choices, check_id, check_share, checked_list
+from recollect.checks import check_choice, check_choices, check_id, check_model, check_share, checked_list
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
@@ -49,7 +49,7 @@ class ModerationProcessor(Processor):
         self._strategy: ModerationStrategy = check_choice(strategy, "strategy", get_args(ModerationStrategy))
         self._categories = _checked_categories(categories, free=judge is not None)
         self._threshold = check_share(threshold, "threshold")
-        self._judge = judge
+        self._judge = None if judge is None else _checked_judge(judge)
         self._on_detection = check_callback(on_detection)
         self.id = id or self.id
         self.blocks_only = strategy != "filter"
@@ -124,6 +124,11 @@ class ModerationProcessor(Processor):
         )
         model = None if self._judge == _RUN else self._judge
         return await ctx.ask(prompt, dict[str, float], model=model)
+
+
+def _checked_judge(judge: object) -> object:
+    forms = f"a function, a model, its name, or {_RUN!r} for the run's own"
+    return check_model(judge, "judge", forms, may_be_function=True)
 
 
 def _checked_categories(categories: Collection[str] | None, *, free: bool) -> tuple[str, ...]:

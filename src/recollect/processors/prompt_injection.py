@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_choices, check_flag, check_share
+from recollect.checks import check_choice, check_choices, check_flag, check_model, check_share
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
@@ -91,7 +91,7 @@ class PromptInjectionDetector(Processor):
         self._types = frozenset(check_choices(types, "types", TYPES))
         self._last_only = check_flag(last_message_only, "last_message_only")
         self._classify = _chosen_classifier(classifier)
-        self._model = model
+        self._model = model if model is None or model is True else _checked_model(model)
         self._on_detection = check_callback(on_detection)
         self.id = id or "-".join([_ID, *sorted(name.replace("_", "-") for name in self._checks - {"input"})])
         self.after_memory = "memory" in self._checks
@@ -233,6 +233,10 @@ class PromptInjectionDetector(Processor):
             )
         if model is not None and "tool_results" in self._checks:
             raise InvalidArgumentError("model", "is asked once in a run, and cannot judge every tool result")
+
+
+def _checked_model(model: object) -> object:
+    return check_model(model, "model", "a model, its name, or True for the run's own")
 
 
 _ACTIONS: dict[Strategy, str] = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_flag
+from recollect.checks import check_choice, check_flag, check_model
 from recollect.errors import (
     ConflictError,
     InvalidArgumentError,
@@ -241,11 +241,8 @@ def _shape(template: str | None, schema: object) -> Shape:
 
 
 def _checked_extractor(extractor: object) -> object:
-    if isinstance(extractor, type | bool | int | float):
-        raise InvalidArgumentError(
-            "extractor", f"must be a model, a model's name or a function, not {extractor!r:.60}"
-        )
-    return extractor
+    forms = "a model, a model's name or a function"
+    return None if extractor is None else check_model(extractor, "extractor", forms, may_be_function=True)
 
 
 def _report(ctx: RunContext, error: Exception) -> None:
