@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 _LONGEST_END = 10.0  # seconds that a program waits at its end for threads that hang
 _LONGEST_FINISH = 60.0  # seconds that work may go on behind somebody who has let go of it
-_GRACE = 0.05  # seconds; what goes together with a portal may ask its loop a little later to close something
 
 Last: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """What is done before an event loop ends."""
@@ -84,13 +83,12 @@ class _Thread:
         finally:
             await self._finish()
             await self.loop.shutdown_asyncgens()
+            await self._finish()  # what was let go of meanwhile may be closing too
 
     async def _finish(self) -> None:
         """Wait until nothing is under way any more, or give it up when there is no time."""
         self.loop.call_later(_LONGEST_FINISH, self._hurry.set)  # some things never end by themselves
         hurried = asyncio.create_task(self._hurry.wait())
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(hurried), _GRACE)
         while others := asyncio.all_tasks() - {asyncio.current_task(), hurried}:
             if not hurried.done():
                 await asyncio.wait({hurried, *others}, return_when=asyncio.FIRST_COMPLETED)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from psutil import Process
 from tests.agent.models import Halting
 from tests.agent.support import ADA, model_of
 
@@ -70,13 +71,15 @@ def test_a_program_ends_quietly_and_leaves_nothing_open(tmp_path: Path, ending: 
 def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None:
     """Whoever makes an agent for each request and forgets it keeps no threads and no files open."""
     before = set(portal_threads())
-    agents = [Agent(model_of("ok"), memory=Memory(sqlite_url)) for _ in range(5)]
-    assert all(agent.generate_sync("hi", **ADA).saved for agent in agents)
-    assert len(set(portal_threads()) - before) == 5
-    agents.clear()
-    gc.collect()
-    wait_until(lambda: not set(portal_threads()) - before)
-    wait_until(lambda: [path.name for path in tmp_path.iterdir()] == ["store.db"])
+    for _ in range(12):  # what is forgotten first, the agent or its memory, is a matter of chance
+        agents = [Agent(model_of("ok"), memory=Memory(sqlite_url)) for _ in range(5)]
+        assert all(agent.generate_sync("hi", **ADA).saved for agent in agents)
+        assert len(set(portal_threads()) - before) == 5
+        agents.clear()
+        gc.collect()
+        wait_until(lambda: not set(portal_threads()) - before)
+        # Not by the log: of stores that close in the same moment none may be the last, who takes that away.
+        assert not [file for file in Process().open_files() if Path(file.path).parent == tmp_path]
 
 
 class Later(Processor):

@@ -2,9 +2,12 @@
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import AsyncGeneratorType
+from typing import TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, WrongOwnerError
 from recollect.storage.base import Store
@@ -21,7 +24,7 @@ class _Opened:
     """A store of one event loop, and what closes it; a store that somebody else opened is not closed."""
 
     store: Store
-    closing: AsyncGenerator[None] | None
+    closing: AsyncGeneratorType[None, None] | None
 
 
 class StoreHandle:
@@ -35,6 +38,9 @@ class StoreHandle:
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
         self._lock = threading.Lock()  # several threads may each have a loop
+        # This holds on to what is open. Garbage is invisible to a loop some time before it is told of it, and
+        # a loop that ends just then would leave it open.
+        weakref.finalize(self, _let_go, self._opened).atexit = False
 
     async def get(self) -> Store:
         """Return the store for the running event loop."""
@@ -104,7 +110,7 @@ async def _open_source(source: Store | Opening) -> _Opened:
     if isinstance(source, Store):
         return _Opened(source, None)
     store = await source
-    closing = _closed_with_the_loop(store)
+    closing = cast("AsyncGeneratorType[None, None]", _closed_with_the_loop(store))
     await anext(closing)
     return _Opened(store, closing)
 
@@ -115,7 +121,7 @@ async def _close(opened: _Opened) -> None:
 
 
 async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
-    """Close a store when its event loop ends, or when nobody has the handle any more.
+    """Close a store when its event loop ends.
 
     Async generators are what a loop closes last, while it still runs; nothing else would tell us in time.
     """
@@ -123,6 +129,32 @@ async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
         yield
     finally:
         await store.close()
+
+
+def _let_go(opened: dict[_Loop, _Opened]) -> None:
+    """Have each loop close its store, since nobody has the handle any more."""
+    for loop, one in opened.items():
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(_begin_to_close, loop, one)
+
+
+def _begin_to_close(loop: _Loop, opened: _Opened) -> None:
+    closing = opened.closing
+    # The end of the loop may have come before this, or just be closing it.
+    if closing is not None and closing.ag_frame is not None and not closing.ag_running:
+        task = loop.create_task(_close_beside_the_loop(opened.store, closing))
+        _under_way.add(task)
+        task.add_done_callback(_under_way.discard)
+
+
+async def _close_beside_the_loop(store: Store, closing: AsyncGeneratorType[None, None]) -> None:
+    """Close a store and its generator, which the end of the loop may begin to close meanwhile."""
+    await store.close()
+    if not closing.ag_running:
+        await closing.aclose()  # has nothing left to wait for
+
+
+_under_way: set[asyncio.Task[None]] = set()  # a loop does not hold on to its tasks
 
 
 def _look_at(task: asyncio.Task[_Opened]) -> None:
