@@ -12,15 +12,16 @@ INJECTION = Path(__file__).resolve().parents[1] / "data" / "injection.jsonl"
 class Row:
     """A text, whether it is an attack, of which kind and language, and which part of the corpus it is in.
 
-    Weights are fitted on `tune`. Thresholds were chosen with the figures of all parts in view. `fresh` was
-    written by somebody who knew neither the guard nor the rest, and nobody has read it: keep it so.
+    Weights are fitted on `tune`. Thresholds were chosen with the figures of all parts in view. `fresh` and
+    `blind` were written by somebody who knew neither the guard nor the rest. Nobody has read `fresh`: keep it
+    so. What was missed of `blind` was read after it was first measured; `tune` then got texts of those sorts.
     """
 
     text: str
     label: int
     kind: str
     language: str
-    part: Literal["tune", "held_out", "fresh"]
+    part: Literal["tune", "held_out", "fresh", "blind"]
 
 
 def injection_rows() -> list[Row]:

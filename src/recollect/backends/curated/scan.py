@@ -15,9 +15,8 @@ from recollect.guards.text.invisible import without_invisible
 from recollect.guards.text.normal import Style, normalised
 
 # Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
-# a doubtful score needs a rule that says why; a high one does not.
-_THRESHOLD, _CERTAIN = 0.5, 0.95
-_LEAST_RULE = 0.45
+# a doubtful score needs a rule that says why, the stronger the more doubtful it is; a high one needs none.
+_NEEDED = ((0.5, 0.7), (0.7, 0.45), (0.95, 0.0))
 _PLAIN = Style(confusables=True)
 # One mark of direction at a time in Hebrew and Arabic; one break between words of Thai, Lao, Burmese, Khmer.
 _RIGHT_TO_LEFT = re.compile("[\u05d0-\u05ea\u0620-\u06ff]")
@@ -49,10 +48,9 @@ def _usual_signs_taken_out(text: str) -> str:
 def _steering(text: str) -> str | None:
     """Return the kind of attack that the guard's rules see in a text, or None."""
     verdict = find_injections(text)
-    if verdict.score < _THRESHOLD:
+    if verdict.score < _NEEDED[0][0]:
         return None
-    if verdict.score < _CERTAIN and not any(
-        rule.score >= _LEAST_RULE for rule in find_by_rules(text, read(text))
-    ):
+    strongest = max((rule.score for rule in find_by_rules(text, read(text))), default=0.0)
+    if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
         return None
     return max(verdict.findings, key=lambda finding: finding.score).type

