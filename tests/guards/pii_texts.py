@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import pytest
+
 
 class Sample(NamedTuple):
     """A text of about forty characters, its kind, and the piece of it that must be gone."""
@@ -29,6 +31,9 @@ SAMPLES = (
     Sample("url", "Look at https://example.org/a?b=1, there", "https://example.org/a?b=1"),
     Sample("badge", "My badge is B-1234-X, if you ask me now.", "B-1234-X"),
 )
+
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[f"{s.kind}-{i}" for i, s in enumerate(SAMPLES)])
+"""Runs a test with every sample."""
 
 BADGE = r"B-\d{4}-X"
 """A pattern of one's own."""

@@ -4,7 +4,7 @@ import json
 from itertools import combinations
 
 import pytest
-from tests.guards.pii_texts import PRIVATE_KEY, SAMPLES, Sample
+from tests.guards.pii_texts import PRIVATE_KEY, Sample, each_sample
 from tests.processors.strategies import cleaned, streamed
 
 from recollect import PIIDetector
@@ -66,7 +66,7 @@ async def test_stream_is_the_same_when_breaks_are_written_out(text: str) -> None
 
 
 @pytest.mark.parametrize("written", BREAKS)
-@pytest.mark.parametrize("sample", SAMPLES, ids=[f"{s.kind}-{i}" for i, s in enumerate(SAMPLES)])
+@each_sample
 async def test_stream_is_the_same_for_each_kind_between_written_breaks(sample: Sample, written: str) -> None:
     """As if words stood there, in single characters and in pieces."""
     tested = PIIDetector(types=TYPES)
@@ -125,7 +125,7 @@ async def test_each_of_several_addresses_in_one_word_waits_for_its_end() -> None
 
 
 @pytest.mark.parametrize("first", ["\uff10", "\u0660", "\u0966"], ids=["wide", "Arabic", "Devanagari"])
-@pytest.mark.parametrize("sample", SAMPLES, ids=[f"{s.kind}-{i}" for i, s in enumerate(SAMPLES)])
+@each_sample
 async def test_digits_of_other_scripts_are_found_as_the_usual_ones(sample: Sample, first: str) -> None:
     """In whole texts and in any chunks; patterns of the user's own say themselves which digits they mean."""
     tested = PIIDetector(types=TYPES)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agent.support import events_of, streamed_text
-from tests.guards.pii_texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sample
+from tests.guards.pii_texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sample, each_sample
 from tests.processors.strategies import cleaned, cut, streamed
 
 from recollect import Agent, Memory, Parallel, PIIDetector, Processor
@@ -17,8 +17,6 @@ from recollect.processors.pii import Strategy
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
-
-each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[f"{s.kind}-{i}" for i, s in enumerate(SAMPLES)])
 
 
 def guard(sample: Sample | None = None, *, name: str = "pii") -> PIIDetector:

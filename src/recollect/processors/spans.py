@@ -40,8 +40,8 @@ class SpanGuard(Processor):
     def find(self, text: str, ctx: RunContext) -> list[Span]:
         """Return what to replace; spans that overlap are replaced as one.
 
-        On a stream the text begins at most 64 characters before what was let out last, so a match must not
-        depend on what stands further back.
+        On a stream the text begins at most 64 characters before what has not been let out yet, and its first
+        two letters may stand for others then, so a match must not depend on what stands further back.
         """
         raise NotImplementedError
 
