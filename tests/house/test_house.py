@@ -136,7 +136,8 @@ def test_import_is_light() -> None:
 def test_groups_of_tests_are_kept_together() -> None:
     """Where several processes share the tests, a test's id names its group, by which they are shared out."""
     test, _, _ = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")
-    assert test.endswith("@house") == ("PYTEST_XDIST_WORKER" in os.environ)
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+    assert test.endswith("@house") == shared, "several processes need --dist loadgroup, as in `make test`"
 
 
 def _python_files(folder: Path) -> list[Path]:
