@@ -9,7 +9,7 @@ import pytest
 from tests.syntax import parsed
 
 import recollect
-from recollect.late import LATE
+from recollect._lazy import LATE
 
 
 def test_late_names_are_those_that_a_checker_is_told() -> None:

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from recollect import InvalidArgumentError, Scope
-from recollect.checks import (
+from recollect.scope import SYSTEM_TENANT, tenant_of_key
+from recollect.validation import (
     MAX_ID_BYTES,
     MAX_INT,
     MAX_JSON_DEPTH,
@@ -27,7 +28,6 @@ from recollect.checks import (
     check_time,
     json_text,
 )
-from recollect.scope import SYSTEM_TENANT, tenant_of_key
 
 BAD_IDS: tuple[object, ...] = ("", "x" * 513, "é" * 257, "a\0b", "\ud800", 5, True, b"x", [], ("x",))
 

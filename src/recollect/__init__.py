@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from recollect._lazy import late_names
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.errors import (
@@ -29,7 +30,6 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
-from recollect.late import late_names
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from recollect.runtime.loader import Engine, EngineLoader
     from recollect.runtime.loop import AgentLoop
     from recollect.runtime.result import AgentRunResult
-    from recollect.tokens import count_tokens
+    from recollect.text.tokens import count_tokens
 
 __all__ = [
     "Agent",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from recollect.checks import check_id, check_int, check_text, checked_list
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, Role
 from recollect.processors.base import Ids, Processor, RunIds, run_ids
@@ -37,6 +36,7 @@ from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import Thread
+from recollect.validation import check_id, check_int, check_text, checked_list
 from recollect.working_memory.merge import Strategy
 from recollect.working_memory.value import WorkingMemory
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_flag, check_id, check_json, check_json_object, check_text, check_time
 from recollect.errors import InvalidArgumentError, InvalidRoleError
+from recollect.validation import check_flag, check_id, check_json, check_json_object, check_text, check_time
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """Who speaks in a message."""

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.timing import processor_seconds
 
-from recollect.guards.text.confusables import unmixed
-from recollect.guards.text.invisible import without_invisible
-from recollect.guards.text.normal import LONGEST, NormalStream, Style, normalised
+from recollect.text.confusables import unmixed
+from recollect.text.invisible import without_invisible
+from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
 
 KEPT = {
     "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",

@@ -20,8 +20,8 @@ from recollect import (
 from recollect.guards.injection import classifier as classifier_module
 from recollect.processors import prompt_injection
 from recollect.processors.base import RunState
-from recollect.processors.fence import fenced_parts
 from recollect.processors.prompt_injection import NOTICE, Judgement
+from recollect.text.quoting import fenced_parts
 
 pytestmark = pytest.mark.anyio
 

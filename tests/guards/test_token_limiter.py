@@ -25,7 +25,7 @@ from recollect import (
 )
 from recollect.processors.base import TextDelta
 from recollect.testing import ScriptedModel
-from recollect.tokens import truncate
+from recollect.text.tokens import truncate
 
 pytestmark = pytest.mark.anyio
 

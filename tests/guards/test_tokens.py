@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors.strategies import cut
 
-from recollect import RecollectError, count_tokens, tokens
-from recollect.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
+from recollect import RecollectError, count_tokens
+from recollect.text import tokens
+from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
 
 PIECES = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),

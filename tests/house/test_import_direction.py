@@ -18,16 +18,16 @@ ROOT = "recollect"
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "recollect.errors",
-        "recollect.late",
+        "recollect._lazy",
         "recollect.scope",
         "recollect.messages",
         "recollect.trace",
-        "recollect.checks",
+        "recollect.validation",
     ),
-    ("recollect.recall.analyser", "recollect.tokens", "recollect.working_memory"),
+    ("recollect.text.terms", "recollect.text.tokens", "recollect.working_memory"),
     ("recollect.storage",),
     ("recollect.recall", "recollect.guards", "recollect.processors"),
-    ("recollect.memory", "recollect.users", "recollect.sync"),
+    ("recollect.memory", "recollect.users", "recollect.concurrency.portal"),
     ("recollect.agent",),
     ("recollect.backends",),
     ("recollect.runtime",),
@@ -75,8 +75,8 @@ def test_an_upward_import_is_found_wherever_it_stands() -> None:
 
 def test_the_longest_name_in_the_table_decides_the_layer() -> None:
     """The analyser is below storage although the package around it is above."""
-    names = frozenset({"recollect.recall.analyser", "recollect.recall.image"})
-    assert _layer("recollect.recall.analyser") < _layer("recollect.storage.sqlite.store")
+    names = frozenset({"recollect.text.terms", "recollect.recall.image"})
+    assert _layer("recollect.text.terms") < _layer("recollect.storage.sqlite.store")
     assert _layer("recollect.recall.image") > _layer("recollect.storage.sqlite.store")
     assert not _problems(Module("recollect.storage.base", "from recollect.recall import analyser"), names)
     assert _problems(Module("recollect.storage.base", "from recollect.recall import image"), names)

@@ -10,7 +10,7 @@ from tests.agent.support import ADA, Mode, answer, both_modes, model_of
 from tests.memory.profiles import NotingModel, Slow
 
 from recollect import Agent, Memory, Scope, Store
-from recollect.processors.late_work import LateWork
+from recollect.concurrency.tasks import LateWork
 from recollect.trace import TraceEntry
 
 pytestmark = pytest.mark.anyio

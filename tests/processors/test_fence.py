@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect import Message
-from recollect.processors.fence import fenced, fenced_parts, neutralised
 from recollect.recall.rendering import ELSEWHERE, HERE, recalled_lines
 from recollect.recall.results import Hit
+from recollect.text.quoting import fenced, fenced_parts, neutralised
 
 THEN = datetime(2024, 3, 8, 9, 5, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recollect.processors.late_work import LateWork
+from recollect.concurrency.tasks import LateWork
 
 pytestmark = pytest.mark.anyio
 

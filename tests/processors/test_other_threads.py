@@ -18,8 +18,8 @@ from recollect import (
     Scope,
     Store,
 )
-from recollect.processors.fence import fenced
 from recollect.processors.legacy import OldMemoryProcessor
+from recollect.text.quoting import fenced
 
 pytestmark = pytest.mark.anyio
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall import analyser
-from recollect.recall.analyser import ANALYSER_VERSION, Terms, analyse, term_hash, terms_of
+from recollect.text import terms as analyser
+from recollect.text.terms import ANALYSER_VERSION, Terms, analyse, term_hash, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.recall.pieces import MAX_PIECES, Piece, pieces
+from recollect.text.segments import MAX_PIECES, Piece, pieces
 
 SENTENCE = "The boat left the harbour before dawn, and nobody on the quay saw it go. "
 PARAGRAPH = SENTENCE * 4 + "\n\n"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidArgumentError
-from recollect.processors.fence import fenced
+from recollect.text.quoting import fenced
 from recollect.working_memory.template import Template
 
 PROFILE = """# User Information

@@ -11,7 +11,7 @@ from recollect.agent.result import Event, Result
 from recollect.agent.run import OnMemoryError, Plan, Run
 from recollect.agent.shown import last_shown, note_shown
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.checks import check_int, check_model, check_text
+from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory import Memory
 from recollect.messages import Message, new_message_id
@@ -25,8 +25,8 @@ from recollect.processors.base import (
     run_ids,
 )
 from recollect.processors.expand import Item, expand
-from recollect.sync import Portal
 from recollect.trace import Trace
+from recollect.validation import check_int, check_model, check_text
 
 if TYPE_CHECKING:
     from recollect.agent.engine import Engine

@@ -21,7 +21,6 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from recollect.agent.model import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
-from recollect.checks import MAX_ID_BYTES, check_json
 from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
 from recollect.messages import (
     FilePart,
@@ -34,6 +33,7 @@ from recollect.messages import (
     new_message_id,
 )
 from recollect.processors.base import TripWire
+from recollect.validation import MAX_ID_BYTES, check_json
 
 T = TypeVar("T")
 

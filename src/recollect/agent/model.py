@@ -51,7 +51,7 @@ class OfflineModel:
 
 def quotes(messages: Sequence[Message]) -> list[str]:
     """Return the remembered texts that share the most words with the last message, in their order."""
-    from recollect.recall.analyser import terms_of
+    from recollect.text.terms import terms_of
 
     question = set(terms_of(messages[-1].text)) if messages else set[str]()
     scored = [

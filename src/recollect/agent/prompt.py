@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from recollect.checks import check_id, check_text
 from recollect.errors import InvalidArgumentError
 from recollect.messages import FilePart, Message
+from recollect.validation import check_id, check_text
 
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
 """What a run may be given: text, a message, or a list of messages (also as dicts with role and content)."""

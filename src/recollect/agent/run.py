@@ -17,13 +17,13 @@ from recollect.agent.partial import ABORTED, Seen, stage_partial
 from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
-from recollect.checks import MAX_TEXT_BYTES
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
 from recollect.processors.chain import run_input, run_next_step, run_tool_call, run_tool_result
 from recollect.processors.output import OutputChain
 from recollect.processors.tool_run import tools_of
 from recollect.processors.turn import TurnBuilder, assistant_id
+from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
     from recollect.agent.engine import Engine

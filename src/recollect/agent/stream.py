@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from recollect.agent.result import Event, Result
 from recollect.agent.run import Run
+from recollect.concurrency.portal import Portal
 from recollect.errors import RecollectError
 from recollect.messages import Message
-from recollect.sync import Portal
 from recollect.trace import Trace
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from recollect.checks import check_id
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
+from recollect.validation import check_id
 
 
 class StoreAudit:

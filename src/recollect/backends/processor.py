@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from recollect.agent.partial import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import as_parts, shown_items
+from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import Message, now
 from recollect.processors.base import Processor, RunContext
-from recollect.processors.late_work import LateWork
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.backends.base import RecalledItem
-from recollect.guards.text.invisible import without_invisible
 from recollect.messages import TextPart
-from recollect.processors.fence import fenced_parts
+from recollect.text.invisible import without_invisible
+from recollect.text.quoting import fenced_parts
 
 LABEL = "recalled from the memory gateway"
 """What the block of recalled items is called in the prompt."""

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from recollect.checks import check_id
 from recollect.cli.options import DEFAULT_CONFIG, Config
+from recollect.validation import check_id
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
 New = Annotated[bool, typer.Option("--new", help="Begin a new session instead of going on with the last.")]

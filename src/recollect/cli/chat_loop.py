@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from recollect.cli.output import say
+from recollect.concurrency.portal import Portal
 from recollect.runtime.loader import Engine
-from recollect.sync import Portal
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ import typer
 
 from recollect.backends.base import StartedRun
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.checks import check_id
 from recollect.cli.chat_loop import ChatLoop
 from recollect.cli.chat_waits import told_waits
 from recollect.cli.chat_why import explanation
@@ -23,6 +22,7 @@ from recollect.runtime.loader import Engine
 from recollect.runtime.loop import SessionStream
 from recollect.runtime.result import AgentRunResult
 from recollect.storage.records import AuditEvent
+from recollect.validation import check_id
 
 _log = logging.getLogger("recollect")
 

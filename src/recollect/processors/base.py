@@ -20,11 +20,11 @@ from typing import (
     runtime_checkable,
 )
 
-from recollect.checks import check_id, check_tenant
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
+from recollect.validation import check_id, check_tenant
 
 T = TypeVar("T")
 

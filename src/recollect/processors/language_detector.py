@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_int, check_model, check_share
 from recollect.errors import InvalidArgumentError, ModelNotAskableError
 from recollect.guards.language import Guess, guess_language
 from recollect.messages import Message, Part, TextPart
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
-from recollect.processors.fence import fenced
+from recollect.text.quoting import fenced
+from recollect.validation import check_choice, check_int, check_model, check_share
 
 LanguageStrategy: TypeAlias = Literal["detect", "block", "warn", "translate"]
 """What happens to another language: it is only noted, stops the run, is reported, or is translated."""

@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeAlias
 
-from recollect.checks import check_int
 from recollect.errors import ConflictError, StorageError
 from recollect.messages import Message
 from recollect.processors.base import RunContext
-from recollect.processors.fence import fenced
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.processors.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.text.quoting import fenced
+from recollect.validation import check_int
 
 DEFAULT_LAST_MESSAGES = 10
 """How many messages of a thread a run is shown where nothing else is said."""

@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_choices, check_id, check_model, check_share, checked_list
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
-from recollect.processors.fence import fenced
+from recollect.text.quoting import fenced
+from recollect.validation import check_choice, check_choices, check_id, check_model, check_share, checked_list
 
 ModerationStrategy: TypeAlias = Literal["block", "warn", "filter"]
 """What happens to a text that is over the threshold: it stops the run, is reported, or is left out."""

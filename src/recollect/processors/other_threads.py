@@ -1,14 +1,14 @@
 """What the user said in other threads, as one labelled message before the history."""
 
-from recollect.checks import check_int
 from recollect.errors import StorageError
 from recollect.messages import Message
 from recollect.processors.base import RunContext
-from recollect.processors.fence import fenced
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.text.quoting import fenced
+from recollect.validation import check_int
 
 _THREADS_LOOKED_AT = 4  # the latest ones
 

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_choices, check_share
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
@@ -17,6 +16,7 @@ from recollect.processors.base import RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED, Span
 from recollect.processors.spans import SpanGuard
+from recollect.validation import check_choice, check_choices, check_share
 
 Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 """What happens to what is found."""

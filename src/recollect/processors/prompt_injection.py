@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_choices, check_flag, check_model, check_share
+from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
@@ -18,7 +18,7 @@ from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.texts import map_texts, texts_of
-from recollect.recall.offload import Offload
+from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

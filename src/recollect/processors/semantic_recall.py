@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.messages import Message
-from recollect.processors.fence import fenced_parts
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
+from recollect.text.quoting import fenced_parts
 
 if TYPE_CHECKING:
     from recollect.processors.base import RunContext

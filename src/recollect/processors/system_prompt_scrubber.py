@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_int, check_text, checked_list
 from recollect.errors import InvalidArgumentError
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
@@ -13,6 +12,7 @@ from recollect.processors.base import Processor, RunContext, StreamPart, TextDel
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED
 from recollect.processors.texts import map_texts
+from recollect.validation import check_choice, check_int, check_text, checked_list
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 """What happens to a leak: replaced, the run stopped, only reported, or taken out without a mark."""

@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
-from recollect.checks import check_choice, check_int
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.present_turn import start_of_turn
-from recollect.storage.units import assign_units
-from recollect.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
+from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
+from recollect.tool_pairs import assign_units
+from recollect.validation import check_choice, check_int
 
 LimitStrategy: TypeAlias = Literal["truncate", "abort"]
 """What happens to text beyond the limit: it is cut off, or the run is stopped."""

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from recollect.checks import check_id
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, Part, ToolCall, ToolResult
 from recollect.processors.base import Processor, RunContext
 from recollect.processors.present_turn import start_of_turn
+from recollect.validation import check_id
 
 
 class ToolCallFilterProcessor(Processor):

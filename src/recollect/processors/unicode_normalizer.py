@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast, get_args
 
-from recollect.checks import check_choice, check_flag
-from recollect.guards.text.normal import Form, NormalStream, Style, normalised
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.texts import map_texts
+from recollect.text.normalizing import Form, NormalStream, Style, normalised
+from recollect.validation import check_choice, check_flag
 
 
 class UnicodeNormalizer(Processor):

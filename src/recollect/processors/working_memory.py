@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.checks import check_choice, check_flag, check_model
+from recollect.concurrency.tasks import LateWork
 from recollect.errors import (
     ConflictError,
     InvalidArgumentError,
@@ -23,12 +23,12 @@ from recollect.processors.extraction import (
     talk_of,
     tool_patches,
 )
-from recollect.processors.fence import fenced
-from recollect.processors.late_work import LateWork
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.text.quoting import fenced
+from recollect.validation import check_choice, check_flag, check_model
 from recollect.working_memory.merge import STRATEGIES, Strategy, is_padding
 from recollect.working_memory.schema import read_schema
 from recollect.working_memory.shape import Shape

@@ -12,15 +12,15 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from recollect.checks import check_id, check_int
+from recollect.concurrency.threads import Offload
 from recollect.errors import (
     EmbedderError,
     InvalidArgumentError,
     ModelUnavailableError,
     RecollectError,
 )
-from recollect.recall.offload import Offload
 from recollect.scope import UNSET
+from recollect.validation import check_id, check_int
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -16,8 +16,8 @@ import numpy as np
 
 from recollect.errors import EmbedderError, RecollectError
 from recollect.recall.image import check_same_model
-from recollect.recall.pieces import pieces
 from recollect.storage.records import MessageVectors, Unembedded
+from recollect.text.segments import pieces
 
 if TYPE_CHECKING:
     from recollect.recall.embedder import Embedding

@@ -15,8 +15,8 @@ from functools import partial
 from importlib import import_module, resources, util
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from recollect.concurrency.threads import Offload
 from recollect.errors import EmbedderError
-from recollect.recall.offload import Offload
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recollect.recall.analyser import terms_of
-from recollect.recall.pieces import pieces
+from recollect.text.segments import pieces
+from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

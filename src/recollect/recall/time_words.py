@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.recall.analyser import term_hash, terms_of
+from recollect.text.terms import term_hash, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
-from recollect.checks import check_id
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
 from recollect.runtime.section import Section, camel_case, shown
 from recollect.storage.open import sqlite_path, sqlite_url
+from recollect.validation import check_id
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""

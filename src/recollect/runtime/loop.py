@@ -6,10 +6,10 @@ from typing import Self, TypedDict
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event
 from recollect.agent.stream import RunStream
-from recollect.checks import check_id
 from recollect.runtime.result import AgentRunResult, in_session
 from recollect.runtime.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
+from recollect.validation import check_id
 
 LIMIT_ANSWER = (
     "I had to stop here: this took more tool calls than I am allowed. Ask me again in smaller steps."

@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
-from recollect.checks import check_text
 from recollect.errors import ConfigError, InvalidArgumentError
+from recollect.validation import check_text
 
 _LONGEST_NAME = 100  # of a key that nobody knows, as an error quotes it
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from recollect.checks import check_choice, check_id, check_int
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
 from recollect.recall.question import understand
@@ -21,6 +20,7 @@ from recollect.runtime.session_tool import Sort, Speaker, make_tool
 from recollect.runtime.transcripts import beginning_of, end_of, first_words, passage_around
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
+from recollect.validation import check_choice, check_id, check_int
 
 if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from recollect.messages import Message
-from recollect.processors.fence import fenced
-from recollect.recall.analyser import terms_of
 from recollect.runtime.session_records import Passage, SessionMatch, SessionSummary
 from recollect.storage.records import DEFAULT_TITLE, Thread
+from recollect.text.quoting import fenced
+from recollect.text.terms import terms_of
 
 MOST_CHARACTERS = 12_000
 """How long an answer of the tool is at most."""

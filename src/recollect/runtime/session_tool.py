@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
-from recollect.processors.fence import neutralised
 from recollect.processors.tool_run import tool_context
 from recollect.runtime.session_text import shown_matches, shown_passage, shown_summaries
+from recollect.text.quoting import neutralised
 
 if TYPE_CHECKING:
     from recollect.runtime.session_search import SessionSearch

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Sequence
 
 from recollect.backends.processor import BackendProcessor
-from recollect.checks import check_id
 from recollect.messages import now
 from recollect.processors.base import Processor
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
@@ -15,6 +14,7 @@ from recollect.runtime.transcripts import first_words
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import AuditEvent, Thread
+from recollect.validation import check_id
 
 
 class Sessions:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from recollect.checks import check_int, check_text
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.messages import now
 from recollect.storage.base import Store
 from recollect.storage.engine import Engine
+from recollect.validation import check_int, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
 """The environment variable that names the database where no address is given."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, cast
 
-from recollect.checks import check_id, check_int, check_json_object, check_text, check_time, json_text
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, Origin, Role, part_from_dict, part_to_dict
 from recollect.storage.engine import Row
@@ -20,6 +19,7 @@ from recollect.storage.rows import (
     to_micros,
 )
 from recollect.storage.turns import Entry
+from recollect.validation import check_id, check_int, check_json_object, check_text, check_time, json_text
 from recollect.working_memory.value import KEPT_VERSIONS, encode
 
 _Record: TypeAlias = dict[str, Any]

@@ -3,13 +3,13 @@
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_json_object, json_text
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import MemoryEntry
 from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
 from recollect.storage.users import remove
+from recollect.validation import check_id, check_json_object, json_text
 
 
 class UserMemories(StoreCore):

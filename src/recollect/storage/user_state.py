@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from recollect.checks import check_id
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.records import StateEntry
 from recollect.storage.rows import from_micros, to_micros, user_keys
 from recollect.storage.users import remove
+from recollect.validation import check_id
 
 
 class UserStates(StoreCore):

@@ -7,11 +7,11 @@ Late work (an embedding, an extraction) and caches compare it to learn that thei
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_int, check_tenant
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import user_keys
+from recollect.validation import check_id, check_int, check_tenant
 
 _MOST_USERS = 1000
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_text
 from recollect.working_memory.merge import is_blank
 from recollect.working_memory.shape import check_names
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from recollect.checks import check_json_object, json_text
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_json_object, json_text
 
 MAX_BYTES = 64 * 1024
 """The largest working memory as JSON, in bytes of UTF-8: it is shown with every prompt."""

@@ -15,10 +15,10 @@ from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.snapshot import render, render_problem
 from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
-from recollect.checks import check_int
+from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
-from recollect.recall.offload import Offload
+from recollect.validation import check_int
 
 DEFAULT_FOLDER = ".recollect/memories"
 """Where the files are if nothing else is said."""

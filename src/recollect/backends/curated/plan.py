@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from recollect.backends.curated.text import TARGETS, Target, entry_problem, length
-from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_text
 
 Action: TypeAlias = Literal["add", "replace", "remove"]
 """What an operation does with an entry."""

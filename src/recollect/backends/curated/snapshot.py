@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from recollect.backends.curated.scan import find_threat
 from recollect.backends.curated.text import DELIMITER, Target, usage
-from recollect.processors.fence import neutralised
+from recollect.text.quoting import neutralised
 
 _TITLES: dict[Target, str] = {"memory": "MEMORY (your own notes)", "user": "USER (who the user is)"}
 

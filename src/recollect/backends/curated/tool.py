@@ -15,10 +15,10 @@ from recollect.backends.curated.plan import (
 )
 from recollect.backends.curated.snapshot import shown
 from recollect.backends.curated.text import Target, usage
+from recollect.concurrency.threads import Offload
 from recollect.errors import RecollectError
 from recollect.processors.base import RunContext
 from recollect.processors.tool_run import kept_call, tool_context
-from recollect.recall.offload import Offload
 
 NAME = "memory"
 """What the tool is called."""

@@ -32,7 +32,7 @@ LATE = {
     "recollect.runtime.loader": ("Engine", "EngineLoader"),
     "recollect.runtime.loop": ("AgentLoop",),
     "recollect.runtime.result": ("AgentRunResult",),
-    "recollect.tokens": ("count_tokens",),
+    "recollect.text.tokens": ("count_tokens",),
 }
 """Where each name comes from."""
 
