@@ -40,7 +40,7 @@ from recollect.messages import (
     ToolCall,
     ToolResult,
 )
-from recollect.processors.base import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
+from recollect.pipeline.processor import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
 from recollect.processors.holdback import Span
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor

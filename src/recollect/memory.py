@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, Role
-from recollect.processors.base import Ids, Processor, RunIds, run_ids
+from recollect.pipeline.processor import Ids, Processor, RunIds, run_ids
 from recollect.processors.legacy import LegacyProcessors, OldMemoryProcessor
 from recollect.processors.memory_scope import resolve_scope
 from recollect.processors.message_history import (

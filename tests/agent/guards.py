@@ -15,7 +15,7 @@ from recollect import (
     ToolResult,
     TripWire,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 
 class PatternGuard(SpanGuard):

@@ -9,7 +9,7 @@ from tests.agent.guards import EmailGuard, SsnGuard
 from tests.agent.support import answer
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from recollect import (
     TextDelta,
     ToolCall,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from tests.agent.support import ADA, CALL, Mode, answer, both_modes, lookup, mod
 from tests.agent.traps import ResultTrap, StreamTrap
 
 from recollect import Agent, Memory, Processor, Result, RunContext, TextDelta
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -1,7 +1,7 @@
 """Processors that go off at one place of the pipeline: with a trip, or with an error."""
 
 from recollect import Message, Processor, RunContext, TextDelta, ToolCall, ToolResult
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 
 class Trap(Processor):

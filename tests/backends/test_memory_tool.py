@@ -13,7 +13,7 @@ from tests.backends.curated_runs import add, entries, found
 from recollect import Agent, RecollectError, Result, ToolCall
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.processor import BackendProcessor
-from recollect.processors.base import Processor
+from recollect.pipeline.processor import Processor
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

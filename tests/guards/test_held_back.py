@@ -16,8 +16,8 @@ from recollect import (
     UnicodeNormalizer,
 )
 from recollect.bench.guards_stream import INSTRUCTIONS, tricky_texts
-from recollect.processors.base import TextDelta
-from recollect.processors.output import OutputChain
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import TextDelta
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ from recollect import (
     TripWire,
 )
 from recollect.guards.injection import classifier as classifier_module
+from recollect.pipeline.processor import RunState
 from recollect.processors import prompt_injection
-from recollect.processors.base import RunState
 from recollect.processors.prompt_injection import NOTICE, Judgement
 from recollect.text.quoting import fenced_parts
 

@@ -20,7 +20,7 @@ from recollect import (
     ToolCall,
     TripWire,
 )
-from recollect.processors.base import RunState
+from recollect.pipeline.processor import RunState
 from recollect.processors.detection import Detection
 from recollect.testing import ScriptedModel
 

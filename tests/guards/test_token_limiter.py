@@ -23,7 +23,7 @@ from recollect import (
     TripWire,
     count_tokens,
 )
-from recollect.processors.base import TextDelta
+from recollect.pipeline.processor import TextDelta
 from recollect.testing import ScriptedModel
 from recollect.text.tokens import truncate
 

@@ -31,7 +31,7 @@ from tests.agent.traps import (
 )
 
 from recollect import Agent, Memory, Parallel, Processor, RunContext, ToolCall, TripWire
-from recollect.processors.expand import Item
+from recollect.pipeline.assembly import Item
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

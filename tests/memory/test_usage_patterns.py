@@ -14,7 +14,7 @@ from recollect import (
     Processor,
     Store,
 )
-from recollect.processors.expand import Item, expand, id_of
+from recollect.pipeline.assembly import Item, expand, id_of
 
 PATTERNS = ("memory=", "in both lists", "single processors", "one processor on both sides")
 

@@ -20,7 +20,7 @@ from recollect import (
     WorkingMemoryProcessor,
 )
 from recollect.agent.engine import Engine
-from recollect.processors.base import Processor
+from recollect.pipeline.processor import Processor
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -29,7 +29,7 @@ from recollect import (
     ToolResult,
     TripWire,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]

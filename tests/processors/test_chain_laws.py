@@ -23,7 +23,7 @@ from tests.agent.support import CALL, events_of, lookup, streamed_text
 from tests.processors.strategies import cut, spoken_texts
 
 from recollect import Agent, Memory, Message, Parallel, Processor, RunContext
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ from recollect import (
     ToolCall,
     ToolResult,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = pytest.mark.anyio
 

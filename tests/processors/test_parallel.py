@@ -24,7 +24,7 @@ from recollect import (
     ToolResult,
     TripWire,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = pytest.mark.anyio
 

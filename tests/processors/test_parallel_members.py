@@ -21,7 +21,7 @@ from recollect import (
     ToolCall,
     TripWire,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = pytest.mark.anyio
 

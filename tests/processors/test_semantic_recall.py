@@ -10,7 +10,7 @@ from tests.processors.contexts import context, new_run
 from tests.recall.embedders import Broken, Words
 
 from recollect import InvalidArgumentError, Message, Scope, Store
-from recollect.processors.base import RunState
+from recollect.pipeline.processor import RunState
 from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.recall.embedder import chosen_embedder
 from recollect.recall.recaller import Recaller

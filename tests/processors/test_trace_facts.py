@@ -20,8 +20,8 @@ from recollect import (
     TraceEntry,
     TripWire,
 )
-from recollect.processors.base import StreamPart
-from recollect.processors.output import OutputChain
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import StreamPart
 from recollect.trace import Phase
 
 pytestmark = pytest.mark.anyio

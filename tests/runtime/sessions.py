@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from recollect import Message, Scope, Store, ToolCall, ToolResult
-from recollect.processors.base import RunIds, RunState
-from recollect.processors.tool_run import tools_of
+from recollect.pipeline.processor import RunIds, RunState
+from recollect.pipeline.tool_run import tools_of
 from recollect.runtime.session_search import SessionSearch
 from recollect.storage.handle import StoreHandle
 from recollect.trace import Trace

@@ -15,7 +15,8 @@ from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.processors.base import (
+from recollect.pipeline.assembly import Item, expand
+from recollect.pipeline.processor import (
     Ids,
     Processor,
     ProcessorProvider,
@@ -24,7 +25,6 @@ from recollect.processors.base import (
     ToolProvider,
     run_ids,
 )
-from recollect.processors.expand import Item, expand
 from recollect.trace import Trace
 from recollect.validation import check_int, check_model, check_text
 

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 
 from recollect.errors import WrongOwnerError
-from recollect.processors.base import Processor, RunState
-from recollect.processors.expand import id_of
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.processor import Processor, RunState
 
 _log = logging.getLogger("recollect")
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.messages import Message, Part, TextPart
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta
-from recollect.processors.chain import run_on_messages
-from recollect.processors.expand import id_of
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.input import run_on_messages
+from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
 
 ABORTED = "aborted"
 """The metadata key that marks the answer of a run that was broken off."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from recollect.errors import StorageError
 from recollect.messages import Message, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta
-from recollect.processors.expand import id_of
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
 from recollect.processors.message_history import MessagePersistenceProcessor
-from recollect.processors.output import OutputChain
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
-from recollect.processors.chain import run_input, run_next_step, run_tool_call, run_tool_result
-from recollect.processors.output import OutputChain
-from recollect.processors.tool_run import tools_of
-from recollect.processors.turn import TurnBuilder, assistant_id
+from recollect.pipeline.input import run_input, run_next_step, run_tool_call, run_tool_result
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, RunState, StreamPart, TextDelta, TripWire
+from recollect.pipeline.tool_run import tools_of
+from recollect.pipeline.turn import TurnBuilder, assistant_id
 from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from recollect.backends.rendering import as_parts, shown_items
 from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import Message, now
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.processor import Processor, RunContext
 
 if TYPE_CHECKING:
     from datetime import datetime

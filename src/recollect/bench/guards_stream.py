@@ -6,8 +6,8 @@ from typing import TypedDict
 from recollect.bench.report import Show
 from recollect.bench.texts import Talk
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunIds, RunState, TextDelta
-from recollect.processors.output import OutputChain
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, RunIds, RunState, TextDelta
 from recollect.processors.pii import PIIDetector
 from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
 from recollect.processors.token_limiter import TokenLimiterProcessor

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 
 _log = logging.getLogger("recollect")
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, clean_json
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 from recollect.text.quoting import fenced
 from recollect.working_memory.merge import Strategy, is_blank
 from recollect.working_memory.shape import Shape, check_names

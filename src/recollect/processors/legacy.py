@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext
-from recollect.processors.chain import checked_messages
+from recollect.pipeline.input import checked_messages
+from recollect.pipeline.processor import Processor, RunContext
 
 
 class OldMemoryProcessor(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from recollect.processors.base import Processor, RunContext, RunIds
+from recollect.pipeline.processor import Processor, RunContext, RunIds
 from recollect.processors.memory_scope import resolve_scope
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store

@@ -1,7 +1,7 @@
 """Whose memory a run is about: the run's own ids first, then the defaults of the memory."""
 
 from recollect.errors import InvalidArgumentError
-from recollect.processors.base import RunIds
+from recollect.pipeline.processor import RunIds
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.base import Store
 

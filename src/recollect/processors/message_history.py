@@ -6,7 +6,7 @@ from typing import ClassVar, TypeAlias
 
 from recollect.errors import ConflictError, StorageError
 from recollect.messages import Message
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.processors.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.scope import UNSET, Scope, Unset

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.processor import Processor, RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_choices, check_id, check_model, check_share, checked_list

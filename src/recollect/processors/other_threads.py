@@ -2,7 +2,7 @@
 
 from recollect.errors import StorageError
 from recollect.messages import Message
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Unset
 from recollect.storage.base import Store

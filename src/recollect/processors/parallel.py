@@ -7,7 +7,9 @@ from typing import cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import (
+from recollect.pipeline.assembly import HOOKS, id_of
+from recollect.pipeline.input import run_hook, run_on_messages
+from recollect.pipeline.processor import (
     Processor,
     ProcessorProvider,
     RunContext,
@@ -15,8 +17,6 @@ from recollect.processors.base import (
     TripWire,
     is_changed,
 )
-from recollect.processors.chain import run_hook, run_on_messages
-from recollect.processors.expand import HOOKS, id_of
 from recollect.processors.holdback import Span, ordered
 from recollect.processors.spans import SpanGuard
 

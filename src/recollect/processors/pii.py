@@ -12,7 +12,7 @@ from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
 from recollect.guards.pii.national import REGIONS
 from recollect.guards.pii.presidio import Engine
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED, Span
 from recollect.processors.spans import SpanGuard

@@ -15,7 +15,7 @@ from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.sentences import without_sentences
 from recollect.guards.injection.windows import telling_windows
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.processor import Processor, RunContext
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.texts import map_texts, texts_of
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share

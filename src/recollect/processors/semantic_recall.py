@@ -12,7 +12,7 @@ from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fenced_parts
 
 if TYPE_CHECKING:
-    from recollect.processors.base import RunContext
+    from recollect.pipeline.processor import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
     from recollect.storage.base import Store

@@ -10,8 +10,8 @@ from typing import TypeVar, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, is_changed
-from recollect.processors.expand import id_of
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, is_changed
 from recollect.processors.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
 from recollect.processors.texts import map_named_texts
 

@@ -8,7 +8,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.messages import Message, Part, TextPart, ToolCall
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.processors.holdback import REDACTED
 from recollect.processors.texts import map_texts

@@ -5,8 +5,8 @@ from typing import cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, Part, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext
-from recollect.processors.present_turn import start_of_turn
+from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.prompt_order import start_of_turn
 from recollect.validation import check_id
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast, get_args
 
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.processors.base import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
 from recollect.processors.texts import map_texts
 from recollect.text.normalizing import Form, NormalStream, Style, normalised
 from recollect.validation import check_choice, check_flag

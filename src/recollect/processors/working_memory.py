@@ -14,7 +14,7 @@ from recollect.errors import (
     StorageError,
 )
 from recollect.messages import Message
-from recollect.processors.base import RunContext
+from recollect.pipeline.processor import RunContext
 from recollect.processors.extraction import (
     ExtractorFunction,
     ask_model,

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
-from recollect.processors.base import Processor
+from recollect.pipeline.processor import Processor
 from recollect.processors.language_detector import LanguageDetector
 from recollect.processors.moderation import ModerationProcessor
 from recollect.processors.pii import PIIDetector

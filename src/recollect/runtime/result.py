@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from recollect.agent.result import Result, Usage
 from recollect.messages import Message
-from recollect.processors.base import TripWire
+from recollect.pipeline.processor import TripWire
 from recollect.trace import Trace
 
 

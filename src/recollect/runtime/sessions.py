@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from recollect.backends.processor import BackendProcessor
 from recollect.messages import now
-from recollect.processors.base import Processor
+from recollect.pipeline.processor import Processor
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.runtime.context import ContextBuilder
 from recollect.runtime.session_records import SessionSummary

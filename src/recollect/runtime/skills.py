@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.processor import Processor, RunContext
 from recollect.validation import check_text
 
 SKILL_FILE = "SKILL.md"

@@ -17,8 +17,8 @@ from recollect.backends.curated.snapshot import shown
 from recollect.backends.curated.text import Target, usage
 from recollect.concurrency.threads import Offload
 from recollect.errors import RecollectError
-from recollect.processors.base import RunContext
-from recollect.processors.tool_run import kept_call, tool_context
+from recollect.pipeline.processor import RunContext
+from recollect.pipeline.tool_run import kept_call, tool_context
 
 NAME = "memory"
 """What the tool is called."""

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, TripWire
-from recollect.processors.expand import id_of
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.processor import Processor, RunContext, RunState, TripWire
 from recollect.trace import describe_changes, describe_tool_changes
 
 T = TypeVar("T", ToolCall, ToolResult)

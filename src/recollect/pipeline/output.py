@@ -15,11 +15,11 @@ from typing import TypeAlias, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta
-from recollect.processors.chain import run_on_messages
-from recollect.processors.expand import id_of
-from recollect.processors.stage import Stage, StreamHook
-from recollect.processors.turn import TurnBuilder, assistant_id
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.input import run_on_messages
+from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
+from recollect.pipeline.stage import Stage, StreamHook
+from recollect.pipeline.turn import TurnBuilder, assistant_id
 from recollect.trace import TraceEntry
 
 # What a piece of text meets, and where; a processor without a stream hook only takes note.

@@ -6,10 +6,10 @@ from typing import TypeAlias, cast
 
 from recollect.errors import RecollectError
 from recollect.messages import ToolCall, ToolResult
-from recollect.processors.base import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
-from recollect.processors.chain import hook_of, run_hook
-from recollect.processors.expand import id_of
-from recollect.processors.turn import TurnBuilder
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.input import hook_of, run_hook
+from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
+from recollect.pipeline.turn import TurnBuilder
 from recollect.trace import TraceEntry, describe_tool_changes
 
 StreamHook: TypeAlias = Callable[[StreamPart, RunContext], Awaitable[list[StreamPart]]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult, now
-from recollect.processors.base import StreamPart, TextDelta
+from recollect.pipeline.processor import StreamPart, TextDelta
 
 
 def assistant_id(run_id: str, step: int) -> str:

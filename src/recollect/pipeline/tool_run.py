@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 from recollect.errors import RecollectError
 from recollect.messages import ToolCall
-from recollect.processors.base import RunContext, RunState
+from recollect.pipeline.processor import RunContext, RunState
 
 _running: ContextVar[tuple[RunState, ToolCall | None] | None] = ContextVar(
     "recollect_running_tool", default=None

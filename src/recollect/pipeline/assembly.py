@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
-from recollect.processors.base import Processor, ProcessorProvider
+from recollect.pipeline.processor import Processor, ProcessorProvider
 
 Item: TypeAlias = Processor | ProcessorProvider
 """What a processor list may hold."""
