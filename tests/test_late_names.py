@@ -29,9 +29,9 @@ def test_a_late_name_loads_its_module_when_it_is_used() -> None:
     """Not before, and not for another name."""
     code = """
 import sys, recollect
-assert "recollect.processors.pii" not in sys.modules
+assert "recollect.guards.pii.detector" not in sys.modules
 from recollect import PIIDetector
-assert "recollect.processors.pii" in sys.modules and "recollect.runtime.loader" not in sys.modules
+assert "recollect.guards.pii.detector" in sys.modules and "recollect.runtime.loader" not in sys.modules
 assert recollect.PIIDetector is PIIDetector
 from recollect import *
 print(EngineLoader.__module__)

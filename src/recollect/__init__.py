@@ -30,6 +30,9 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
+from recollect.guards.holdback import Span
+from recollect.guards.parallel import Parallel
+from recollect.guards.spans import SpanGuard
 from recollect.memory import Memory
 from recollect.messages import (
     FilePart,
@@ -41,12 +44,9 @@ from recollect.messages import (
     ToolResult,
 )
 from recollect.pipeline.processor import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
-from recollect.processors.holdback import Span
 from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.processors.other_threads import OtherThreadsProcessor
-from recollect.processors.parallel import Parallel
 from recollect.processors.semantic_recall import SemanticRecallProcessor
-from recollect.processors.spans import SpanGuard
 from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
@@ -71,15 +71,15 @@ if TYPE_CHECKING:
     from recollect.backends.gateway.backend import MemoryGatewayBackend
     from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
     from recollect.backends.secret import Secret
+    from recollect.guards.injection.detector import PromptInjectionDetector
+    from recollect.guards.language_detector import LanguageDetector
+    from recollect.guards.leaks.scrubber import SystemPromptScrubber
+    from recollect.guards.moderation.processor import ModerationProcessor
+    from recollect.guards.pii.detector import PIIDetector
     from recollect.guards.pii.presidio import PresidioEngine
-    from recollect.processors.language_detector import LanguageDetector
-    from recollect.processors.moderation import ModerationProcessor
-    from recollect.processors.pii import PIIDetector
-    from recollect.processors.prompt_injection import PromptInjectionDetector
-    from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
-    from recollect.processors.token_limiter import TokenLimiterProcessor
-    from recollect.processors.tool_call_filter import ToolCallFilterProcessor
-    from recollect.processors.unicode_normalizer import UnicodeNormalizer
+    from recollect.guards.token_limiter import TokenLimiterProcessor
+    from recollect.guards.tool_call_filter import ToolCallFilterProcessor
+    from recollect.guards.unicode_normalizer import UnicodeNormalizer
     from recollect.runtime.config import RuntimeConfig
     from recollect.runtime.loader import Engine, EngineLoader
     from recollect.runtime.loop import AgentLoop

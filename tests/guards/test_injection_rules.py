@@ -14,7 +14,7 @@ from tests.timing import processor_seconds
 
 from recollect import RecollectError
 from recollect.guards.injection import classifier
-from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
+from recollect.guards.injection.evidence import Verdict, find_injections, with_classifier
 from recollect.guards.injection.meaning import meaning
 from recollect.guards.injection.rules import TYPES
 from recollect.guards.injection.sentences import without_sentences

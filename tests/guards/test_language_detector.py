@@ -22,8 +22,8 @@ from recollect import (
     TextPart,
 )
 from recollect.guards import language
+from recollect.guards.detection import Detection
 from recollect.guards.language import guess_language
-from recollect.processors.detection import Detection
 
 pytestmark = pytest.mark.anyio
 

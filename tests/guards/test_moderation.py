@@ -21,8 +21,8 @@ from recollect import (
     RecollectError,
     TextPart,
 )
+from recollect.guards.detection import Detection
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
-from recollect.processors.detection import Detection
 
 pytestmark = pytest.mark.anyio
 

@@ -11,9 +11,9 @@ from tests.guards.pii_texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sampl
 from tests.processors.strategies import cleaned, cut, streamed
 
 from recollect import Agent, Memory, Parallel, PIIDetector, Processor
+from recollect.guards.holdback import HoldBack
+from recollect.guards.pii.detector import Strategy
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.processors.holdback import HoldBack
-from recollect.processors.pii import Strategy
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

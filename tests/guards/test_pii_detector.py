@@ -23,8 +23,8 @@ from recollect import (
     ToolCall,
     TripWire,
 )
+from recollect.guards.detection import Detection
 from recollect.guards.pii.finding import Finding
-from recollect.processors.detection import Detection
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from tests.processors.contexts import context, new_run
 from recollect import Parallel, PIIDetector, ToolCall, ToolResult, TripWire
 
 if TYPE_CHECKING:
-    from recollect.processors.detection import Detection
+    from recollect.guards.detection import Detection
 
 pytestmark = pytest.mark.anyio
 

@@ -18,9 +18,9 @@ from recollect import (
     TripWire,
 )
 from recollect.guards.injection import classifier as classifier_module
+from recollect.guards.injection import detector as prompt_injection
+from recollect.guards.injection.detector import NOTICE, Judgement
 from recollect.pipeline.processor import RunState
-from recollect.processors import prompt_injection
-from recollect.processors.prompt_injection import NOTICE, Judgement
 from recollect.text.quoting import fenced_parts
 
 pytestmark = pytest.mark.anyio

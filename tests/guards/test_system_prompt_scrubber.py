@@ -20,8 +20,8 @@ from recollect import (
     ToolCall,
     TripWire,
 )
+from recollect.guards.detection import Detection
 from recollect.pipeline.processor import RunState
-from recollect.processors.detection import Detection
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from tests.processors.contexts import new_run
 
 from recollect import InvalidArgumentError, RunContext
-from recollect.processors.detection import Detection, check_callback, report
+from recollect.guards.detection import Detection, check_callback, report
 
 
 def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,8 @@ from tests.processors.contexts import context, new_run
 from tests.processors.strategies import around, chunked_texts, cleaned, streamed
 
 from recollect import Message, Span, SpanGuard, TextDelta, TextPart, ToolCall, ToolResult
+from recollect.guards.holdback import HoldBack, apply_spans
 from recollect.messages import FilePart
-from recollect.processors.holdback import HoldBack, apply_spans
 
 pytestmark = pytest.mark.anyio
 

@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
+from recollect.guards.injection.detector import PromptInjectionDetector
+from recollect.guards.language_detector import LanguageDetector
+from recollect.guards.leaks.scrubber import SystemPromptScrubber
+from recollect.guards.moderation.processor import ModerationProcessor
+from recollect.guards.pii.detector import PIIDetector
+from recollect.guards.token_limiter import TokenLimiterProcessor
+from recollect.guards.tool_call_filter import ToolCallFilterProcessor
+from recollect.guards.unicode_normalizer import UnicodeNormalizer
 from recollect.pipeline.processor import Processor
-from recollect.processors.language_detector import LanguageDetector
-from recollect.processors.moderation import ModerationProcessor
-from recollect.processors.pii import PIIDetector
-from recollect.processors.prompt_injection import PromptInjectionDetector
-from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
-from recollect.processors.token_limiter import TokenLimiterProcessor
-from recollect.processors.tool_call_filter import ToolCallFilterProcessor
-from recollect.processors.unicode_normalizer import UnicodeNormalizer
 from recollect.runtime.config import GuardConfig
 from recollect.runtime.section import camel_case, either, shown, suggestion
 

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from recollect.backends.curated.standing_orders import find_standing_order
-from recollect.guards.injection.detect import find_injections
+from recollect.guards.injection.evidence import find_injections
 from recollect.guards.injection.reading import read
 from recollect.guards.injection.rules import find_by_rules
 from recollect.text.invisible import without_invisible

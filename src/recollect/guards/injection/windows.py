@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.guards.injection.detect import Verdict
+    from recollect.guards.injection.evidence import Verdict
 
 MOST = 24
 """The most stretches of a text that a classifier is shown."""

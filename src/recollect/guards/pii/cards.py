@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import has_any, words_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import has_any, words_before
 
 _GROUP = re.compile(r"[0-9]+")
 _LONGEST, _SHORTEST = 19, 12

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from string import ascii_letters
 
+from recollect.guards.pii.context_words import has_any, words_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import has_any, words_before
 
 _LENGTHS = {
     name: int(size)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from recollect.guards.pii import checksums
+from recollect.guards.pii.context_words import words_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import words_before
 
 _DAY = r"(?:0[1-9]|[12]\d|3[01])"
 _MONTH = r"(?:0[1-9]|1[0-2])"

@@ -4,8 +4,8 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import words_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import words_before
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _V4 = re.compile(rf"(?<![\d.])(?<![A-Za-z_]){_OCTET}(?:\.{_OCTET}){{3}}(?![\d])(?!\.\d)(?![A-Za-z_])")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from recollect.guards.pii.bare_phones import is_bare_phone
 from recollect.guards.pii.cards import is_bar_code
+from recollect.guards.pii.context_words import meaning_before, meaning_of
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import meaning_before, meaning_of
 
 _CODES = {
     # Country codes by how many digits follow them; codes that are not here do not exist.

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import begin_of_word, has_any
 from recollect.guards.pii.finding import REACH, Finding
-from recollect.guards.pii.words import begin_of_word, has_any
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])(?:"

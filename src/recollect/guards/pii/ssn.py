@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import meaning_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import meaning_before
 
 _NUMBER = re.compile(r"(?<!\d)(?<!\d-)(\d{3})([ .\-\u2011\u2013]?)(\d{2})\2(\d{4})(?!\d)(?!-\d)")
 _SURE = 0.9

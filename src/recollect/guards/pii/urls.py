@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import begin_of_word, words_before
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import begin_of_word, words_before
 
 _GENERIC = (
     "com net org edu gov mil info biz io ai co app dev xyz online site shop store tech cloud blog club pro "

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.holdback import REDACTED
+from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.messages import Message, Part, TextPart, ToolCall
 from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
-from recollect.processors.detection import Detection, OnDetection, check_callback, report
-from recollect.processors.holdback import REDACTED
-from recollect.processors.texts import map_texts
 from recollect.validation import check_choice, check_int, check_text, checked_list
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.language import Guess, guess_language
 from recollect.messages import Message, Part, TextPart
 from recollect.pipeline.processor import Processor, RunContext
-from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_int, check_model, check_share
 

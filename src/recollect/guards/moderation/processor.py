@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.pipeline.processor import Processor, RunContext
-from recollect.processors.detection import Detection, OnDetection, check_callback, report
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_choices, check_id, check_model, check_share, checked_list
 

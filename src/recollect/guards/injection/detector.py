@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
-from recollect.guards.injection.detect import Verdict, find_injections, with_classifier
+from recollect.guards.injection.evidence import Verdict, find_injections, with_classifier
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.sentences import without_sentences
 from recollect.guards.injection.windows import telling_windows
+from recollect.guards.json_texts import map_texts, texts_of
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.pipeline.processor import Processor, RunContext
-from recollect.processors.detection import Detection, OnDetection, check_callback, report
-from recollect.processors.texts import map_texts, texts_of
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
 
 if TYPE_CHECKING:

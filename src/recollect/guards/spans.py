@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from recollect.errors import RecollectError
+from recollect.guards.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
+from recollect.guards.json_texts import map_named_texts
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, is_changed
-from recollect.processors.holdback import REDACTED, HoldBack, Span, WholeText, apply_spans, ordered
-from recollect.processors.texts import map_named_texts
 
 P = TypeVar("P", bound=ToolCall | ToolResult)
 

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.holdback import REDACTED, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
 from recollect.guards.pii.national import REGIONS
 from recollect.guards.pii.presidio import Engine
+from recollect.guards.spans import SpanGuard
 from recollect.pipeline.processor import RunContext
-from recollect.processors.detection import Detection, OnDetection, check_callback, report
-from recollect.processors.holdback import REDACTED, Span
-from recollect.processors.spans import SpanGuard
 from recollect.validation import check_choice, check_choices, check_share
 
 Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]

@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.guards.holdback import Span, ordered
+from recollect.guards.spans import SpanGuard
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import HOOKS, id_of
 from recollect.pipeline.input import run_hook, run_on_messages
@@ -17,8 +19,6 @@ from recollect.pipeline.processor import (
     TripWire,
     is_changed,
 )
-from recollect.processors.holdback import Span, ordered
-from recollect.processors.spans import SpanGuard
 
 _ON_MESSAGES = ("process_input", "process_output_result")
 _ON_STREAM = ("process_output_stream", "finish_output_stream")
