@@ -33,7 +33,11 @@ from recollect.errors import (
 from recollect.guards.holdback import Span
 from recollect.guards.parallel import Parallel
 from recollect.guards.spans import SpanGuard
-from recollect.memory import Memory
+from recollect.memory.history import MessageHistoryProcessor, MessagePersistenceProcessor
+from recollect.memory.memory import Memory
+from recollect.memory.other_threads import OtherThreadsProcessor
+from recollect.memory.semantic_recall import SemanticRecallProcessor
+from recollect.memory.working_memory import WorkingMemoryProcessor
 from recollect.messages import (
     FilePart,
     Message,
@@ -44,10 +48,6 @@ from recollect.messages import (
     ToolResult,
 )
 from recollect.pipeline.processor import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
-from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
-from recollect.processors.other_threads import OtherThreadsProcessor
-from recollect.processors.semantic_recall import SemanticRecallProcessor
-from recollect.processors.working_memory import WorkingMemoryProcessor
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope

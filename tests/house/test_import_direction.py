@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recollect.text.terms", "recollect.text.tokens", "recollect.working_memory"),
     ("recollect.storage",),
     ("recollect.recall", "recollect.guards", "recollect.processors"),
-    ("recollect.memory", "recollect.users", "recollect.concurrency.portal"),
+    ("recollect.memory.memory", "recollect.users", "recollect.concurrency.portal"),
     ("recollect.agent",),
     ("recollect.backends",),
     ("recollect.runtime",),

@@ -18,7 +18,7 @@ from recollect import (
     Scope,
     Store,
 )
-from recollect.processors.legacy import OldMemoryProcessor
+from recollect.memory.old_processors import OldMemoryProcessor
 from recollect.text.quoting import fenced
 
 pytestmark = pytest.mark.anyio

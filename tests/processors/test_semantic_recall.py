@@ -10,8 +10,8 @@ from tests.processors.contexts import context, new_run
 from tests.recall.embedders import Broken, Words
 
 from recollect import InvalidArgumentError, Message, Scope, Store
+from recollect.memory.semantic_recall import SemanticRecallProcessor
 from recollect.pipeline.processor import RunState
-from recollect.processors.semantic_recall import SemanticRecallProcessor
 from recollect.recall.embedder import chosen_embedder
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings

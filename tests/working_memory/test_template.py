@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidArgumentError
+from recollect.memory.template import Template
 from recollect.text.quoting import fenced
-from recollect.working_memory.template import Template
 
 PROFILE = """# User Information
 - **First Name**:

@@ -13,7 +13,7 @@ from recollect.agent.shown import last_shown, note_shown
 from recollect.agent.stream import RunStream, SyncStream
 from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
-from recollect.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand
 from recollect.pipeline.processor import (

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from recollect.errors import StorageError
+from recollect.memory.history import MessagePersistenceProcessor
 from recollect.messages import Message, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.output import OutputChain
 from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
-from recollect.processors.message_history import MessagePersistenceProcessor
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from recollect.agent.agent import Agent
 from recollect.cli.output import console
 from recollect.errors import ModelUnavailableError
-from recollect.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import Scope
 from recollect.storage.base import Store

@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Sequence
 
 from recollect.backends.processor import BackendProcessor
+from recollect.memory.history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.messages import now
 from recollect.pipeline.processor import Processor
-from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.runtime.context import ContextBuilder
 from recollect.runtime.session_records import SessionSummary
 from recollect.runtime.skills import SkillsProcessor

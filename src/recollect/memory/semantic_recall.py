@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
+from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message
-from recollect.processors.memory_processor import MemoryProcessor
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fenced_parts

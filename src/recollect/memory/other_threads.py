@@ -1,9 +1,9 @@
 """What the user said in other threads, as one labelled message before the history."""
 
 from recollect.errors import StorageError
+from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
-from recollect.processors.memory_processor import MemoryProcessor
 from recollect.scope import UNSET, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from recollect.errors import InvalidArgumentError
+from recollect.memory.shape import check_names
 from recollect.validation import check_text
 from recollect.working_memory.merge import is_blank
-from recollect.working_memory.shape import check_names
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BULLET = re.compile(r"\s*[-*+]\s+")

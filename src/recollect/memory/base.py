@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
+from recollect.memory.memory_scope import resolve_scope
 from recollect.pipeline.processor import Processor, RunContext, RunIds
-from recollect.processors.memory_scope import resolve_scope
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle

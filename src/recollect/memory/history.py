@@ -5,10 +5,10 @@ from functools import partial
 from typing import ClassVar, TypeAlias
 
 from recollect.errors import ConflictError, StorageError
+from recollect.memory.base import MemoryProcessor
+from recollect.memory.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
-from recollect.processors.memory_processor import MemoryProcessor
-from recollect.processors.resent import read_thread, repeated_ids, sent_before_the_prompt
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle

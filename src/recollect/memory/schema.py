@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from recollect.errors import InvalidArgumentError
+from recollect.memory.json_schema import check_schema, find_problem
+from recollect.memory.shape import Shape, check_names
 from recollect.validation import check_json_object
-from recollect.working_memory.json_schema import check_schema, find_problem
 from recollect.working_memory.merge import is_blank
-from recollect.working_memory.shape import Shape, check_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

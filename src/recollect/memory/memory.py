@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.messages import Message, Role
-from recollect.pipeline.processor import Ids, Processor, RunIds, run_ids
-from recollect.processors.legacy import LegacyProcessors, OldMemoryProcessor
-from recollect.processors.memory_scope import resolve_scope
-from recollect.processors.message_history import (
+from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
     stored_messages,
 )
-from recollect.processors.other_threads import OtherThreadsProcessor
-from recollect.processors.semantic_recall import SemanticRecallProcessor, new_recaller
-from recollect.processors.working_memory import WorkingMemoryProcessor, working_memory_options
+from recollect.memory.memory_scope import resolve_scope
+from recollect.memory.old_processors import LegacyProcessors, OldMemoryProcessor
+from recollect.memory.other_threads import OtherThreadsProcessor
+from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
+from recollect.memory.working_memory import WorkingMemoryProcessor, working_memory_options
+from recollect.messages import Message, Role
+from recollect.pipeline.processor import Ids, Processor, RunIds, run_ids
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TOP_K,

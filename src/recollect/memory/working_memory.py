@@ -13,9 +13,8 @@ from recollect.errors import (
     RecollectError,
     StorageError,
 )
-from recollect.messages import Message
-from recollect.pipeline.processor import RunContext
-from recollect.processors.extraction import (
+from recollect.memory.base import MemoryProcessor
+from recollect.memory.extraction import (
     ExtractorFunction,
     ask_model,
     call_function,
@@ -23,16 +22,17 @@ from recollect.processors.extraction import (
     talk_of,
     tool_patches,
 )
-from recollect.processors.memory_processor import MemoryProcessor
+from recollect.memory.schema import read_schema
+from recollect.memory.shape import Shape
+from recollect.memory.template import Template
+from recollect.messages import Message
+from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_flag, check_model
 from recollect.working_memory.merge import STRATEGIES, Strategy, is_padding
-from recollect.working_memory.schema import read_schema
-from recollect.working_memory.shape import Shape
-from recollect.working_memory.template import Template
 from recollect.working_memory.value import WorkingMemory
 
 _log = logging.getLogger("recollect")
