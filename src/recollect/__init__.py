@@ -51,8 +51,7 @@ from recollect.pipeline.processor import Processor, ProcessorProvider, RunContex
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import (
     AuditEvent,
     EraseReport,
@@ -62,6 +61,7 @@ from recollect.storage.records import (
     StateEntry,
     Thread,
 )
+from recollect.storage.store import Store
 from recollect.trace import Trace, TraceEntry
 from recollect.working_memory.value import WorkingMemory
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from recollect import Agent, Event, Memory, Message, Result, ToolCall
-from recollect.storage.open import sqlite_path
+from recollect.storage.opening import sqlite_path
 from recollect.testing.scripted import Reply, ScriptedModel
 
 Mode: TypeAlias = Literal["generate", "stream"]

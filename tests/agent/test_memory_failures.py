@@ -21,7 +21,7 @@ from recollect import (
     WrongOwnerError,
     open_store,
 )
-from recollect.storage.open import sqlite_path
+from recollect.storage.opening import sqlite_path
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -17,7 +17,7 @@ from tests.cli.test_chat import MAIN, piped
 
 from recollect.bench.runtime import gateway_process
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 
 FAILING = """
 from recollect.cli.chat_terminal import TerminalChat

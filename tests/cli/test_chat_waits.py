@@ -12,7 +12,7 @@ from tests.cli.test_chat import MAIN, piped
 
 from recollect.cli.chat_waits import told_waits
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.sqlite.connection import connect
 from recollect.trace import Trace
 

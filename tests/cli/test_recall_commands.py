@@ -8,10 +8,10 @@ from tests.cli.commands import answer, invoke
 from tests.recall.embedders import Words
 
 from recollect import Memory, Message, Scope, open_store
-from recollect.recall.embedder import as_embedder
-from recollect.recall.minilm import MiniLM
-from recollect.recall.reindex import reindex, users_of
-from recollect.storage.base import Store
+from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.minilm import MiniLM
+from recollect.recall.embedding.reindex import reindex, users_of
+from recollect.storage.store import Store
 
 ADA = ("--user", "ada", "--tenant", "1")
 TALK = ("My sister plays the cello.", "The train leaves at nine.", "We painted the wall.")

@@ -16,7 +16,7 @@ from tests.guards.fit_leaning import Numbers, regression
 import recollect.guards.injection as package
 from recollect.guards.injection.classifier import suspicions
 from recollect.guards.injection.leaning import log_odds
-from recollect.recall.minilm import embed_here
+from recollect.recall.embedding.minilm import embed_here
 
 PENALTY = 0.1
 READ = 800  # characters: the classifier's window

@@ -57,7 +57,7 @@ def test_imports_point_to_the_same_or_a_lower_layer() -> None:
 
 def test_an_upward_import_is_found_wherever_it_stands() -> None:
     """An import under TYPE_CHECKING, in a function, or relative counts like one at the top."""
-    names = frozenset({"recollect", "recollect.scope", "recollect.users", "recollect.storage.base"})
+    names = frozenset({"recollect", "recollect.scope", "recollect.users", "recollect.storage.store"})
     upward = (
         "import recollect.users",
         "from recollect import users",
@@ -67,19 +67,19 @@ def test_an_upward_import_is_found_wherever_it_stands() -> None:
         "def late():\n    import recollect.users",
     )
     for source in upward:
-        (problem,) = _problems(Module("recollect.storage.base", source), names)
-        assert "recollect.storage.base (layer 2) imports recollect.users (layer 4)" in problem
+        (problem,) = _problems(Module("recollect.storage.store", source), names)
+        assert "recollect.storage.store (layer 2) imports recollect.users (layer 4)" in problem
     downward = "import json\nfrom recollect import scope\nfrom recollect.scope import Scope\n"
-    assert not _problems(Module("recollect.storage.base", downward), names)
+    assert not _problems(Module("recollect.storage.store", downward), names)
 
 
 def test_the_longest_name_in_the_table_decides_the_layer() -> None:
     """The analyser is below storage although the package around it is above."""
-    names = frozenset({"recollect.text.terms", "recollect.recall.image"})
+    names = frozenset({"recollect.text.terms", "recollect.recall.index.user_index"})
     assert _layer("recollect.text.terms") < _layer("recollect.storage.sqlite.store")
-    assert _layer("recollect.recall.image") > _layer("recollect.storage.sqlite.store")
-    assert not _problems(Module("recollect.storage.base", "from recollect.recall import analyser"), names)
-    assert _problems(Module("recollect.storage.base", "from recollect.recall import image"), names)
+    assert _layer("recollect.recall.index.user_index") > _layer("recollect.storage.sqlite.store")
+    assert not _problems(Module("recollect.storage.store", "from recollect.recall import analyser"), names)
+    assert _problems(Module("recollect.storage.store", "from recollect.recall import image"), names)
 
 
 def test_a_module_in_no_layer_is_a_problem() -> None:

@@ -20,7 +20,7 @@ from recollect import (
     ToolResult,
     open_store,
 )
-from recollect.storage.open import sqlite_path
+from recollect.storage.opening import sqlite_path
 from recollect.testing.databases import run_sql
 
 pytestmark = pytest.mark.anyio

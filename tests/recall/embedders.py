@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.minilm import MiniLM
 
 
 class Words:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from recollect.recall.image import Image
+from recollect.recall.index.user_index import Image
 from recollect.storage.records import SearchChanges, SearchRow, VectorRow
 from recollect.text.terms import analyse
 

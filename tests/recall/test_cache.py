@@ -8,8 +8,8 @@ import pytest
 from tests.recall.embedders import Words
 
 from recollect import Memory, Message, Scope, StorageError, Store
-from recollect.recall.cache import ImageCache
-from recollect.recall.image import Image
+from recollect.recall.index.cache import ImageCache
+from recollect.recall.index.user_index import Image
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.handle import StoreHandle

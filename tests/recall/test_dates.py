@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import InvalidArgumentError
-from recollect.recall.dates import Interval, times_in
-from recollect.recall.datewords import MONTHS, NUMBERS, PARTS, SEASONS, UNITS, WEEKDAYS
+from recollect.recall.times.phrases import Interval, times_in
+from recollect.recall.times.words import MONTHS, NUMBERS, PARTS, SEASONS, UNITS, WEEKDAYS
 
 NOW = datetime(2023, 9, 13, 15, 30, tzinfo=UTC)
 """A Wednesday."""

@@ -15,8 +15,8 @@ from pydantic_ai import Embedder as PydanticEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel as ScriptedModel
 
 from recollect import EmbedderError, InvalidArgumentError
-from recollect.recall.embedder import Embedder, Embedding, as_embedder
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.embedder import Embedder, Embedding, as_embedder
+from recollect.recall.embedding.minilm import MiniLM
 
 pytestmark = pytest.mark.anyio
 
@@ -217,7 +217,7 @@ def test_process_ends_when_a_synchronous_embedder_hangs() -> None:
     """A call that never returns keeps neither the loop nor the process alive."""
     code = """
 import asyncio, threading
-from recollect.recall.embedder import as_embedder
+from recollect.recall.embedding.embedder import as_embedder
 class Hanging:
     model_id, dimensions = "hanging", 3
     def embed_query(self, text): threading.Event().wait()

@@ -9,8 +9,8 @@ import pytest
 from tests.recall.embedders import Broken, Held, Words
 
 from recollect import Agent, EmbedderError, Memory, Message, Scope, Store
-from recollect.recall.embedder import as_embedder
-from recollect.recall.indexer import MESSAGES_AT_ONCE
+from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.indexer import MESSAGES_AT_ONCE
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.handle import StoreHandle

@@ -11,9 +11,9 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from recollect.recall import minilm
-from recollect.recall.embedder import Embedder, as_embedder
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding import minilm
+from recollect.recall.embedding.embedder import Embedder, as_embedder
+from recollect.recall.embedding.minilm import MiniLM
 
 pytestmark = pytest.mark.anyio
 
@@ -159,8 +159,8 @@ class Hide(MetaPathFinder):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Hide())
 from recollect import EmbedderError
-from recollect.recall.embedder import as_embedder
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.minilm import MiniLM
 try:
     asyncio.run(as_embedder(MiniLM()).query("x"))
 except EmbedderError as error:
@@ -173,8 +173,8 @@ def test_nothing_heavy_is_loaded_before_the_first_text() -> None:
     """Importing, making and adapting the embedder, and asking whether it is installed, load no runtime."""
     done = _run("""
 import sys
-from recollect.recall.embedder import as_embedder
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.minilm import MiniLM
 as_embedder(MiniLM())
 assert MiniLM.installed()
 print(*(name for name in ("numpy", "onnxruntime", "tokenizers", "huggingface_hub") if name in sys.modules))
@@ -186,7 +186,7 @@ def test_forked_process_embeds_too() -> None:
     """A child forked after the model was loaded, with threads running, gives the same vector."""
     done = _run("""
 import asyncio, os
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.minilm import MiniLM
 async def vector():
     await MiniLM().embed_documents(["warm"])
     return (await MiniLM().embed_query("hello")).tobytes()
@@ -203,7 +203,7 @@ def test_process_ends_quietly_while_documents_are_under_way() -> None:
     """A script that ends with work left in the threads neither hangs nor crashes."""
     done = _run("""
 import asyncio
-from recollect.recall.minilm import MiniLM
+from recollect.recall.embedding.minilm import MiniLM
 async def main():
     await MiniLM().embed_query("load")
     asyncio.get_running_loop().create_task(MiniLM().embed_documents(["word " * 250] * 2000))
@@ -215,6 +215,6 @@ asyncio.run(main())
 
 def test_tokenizer_is_the_file_that_the_notice_names() -> None:
     """The data that is shipped is the named file, unchanged, and stands beside its notice."""
-    folder = resources.files("recollect.recall").joinpath("data")
+    folder = resources.files("recollect.recall.embedding").joinpath("data")
     digest = hashlib.sha256(folder.joinpath("tokenizer.json").read_bytes()).hexdigest()
     assert digest in folder.joinpath("NOTICE").read_text(encoding="utf-8")

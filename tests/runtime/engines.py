@@ -15,7 +15,7 @@ from tests.backends.gateway_server import KEY, GatewayServer, gateway_server
 from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.result import AgentRunResult
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
 
 Way: TypeAlias = Literal["run", "stream"]

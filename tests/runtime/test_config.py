@@ -10,7 +10,7 @@ import pytest
 from recollect.errors import ConfigError
 from recollect.runtime.config import RuntimeConfig, load_config
 from recollect.runtime.loader import EngineLoader
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 
 KEY = "uk_do_not_show_this"
 

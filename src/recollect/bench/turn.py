@@ -19,8 +19,8 @@ from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Timings, lap_of, percentile, race
 from recollect.memory.memory import Memory
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 _LIMIT = 0.15
 _LAST = 10

@@ -8,7 +8,7 @@ import typer
 from recollect.cli.options import Json, System, Tenant, Url, User, chosen_scope, existing_database
 from recollect.cli.output import write_json, write_lines
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import EraseReport
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]

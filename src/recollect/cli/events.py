@@ -22,7 +22,7 @@ from recollect.cli.output import console, printable, write_json
 from recollect.errors import InvalidArgumentError
 from recollect.runtime.config import load_config
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
 
 OfUser = Annotated[str | None, typer.Option("--user", help="The user's id.")]

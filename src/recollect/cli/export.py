@@ -10,7 +10,7 @@ from recollect.cli.options import System, Tenant, Url, User, chosen_scope, exist
 from recollect.cli.output import say, write_lines
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
 

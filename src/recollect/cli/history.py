@@ -20,8 +20,8 @@ from recollect.cli.output import console, printable, write_json
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import Message, part_to_dict
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 InThread = Annotated[str | None, typer.Option("--thread", help="Show one thread, tool calls included.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest messages.")]

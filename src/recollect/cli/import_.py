@@ -10,7 +10,7 @@ from recollect.cli.options import Json, System, Tenant, Url, User, chosen_scope,
 from recollect.cli.output import write_json, write_lines
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 
 File = Annotated[str, typer.Argument(help="The file that was exported, or - for the standard input.")]
 Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kept about the user.")]

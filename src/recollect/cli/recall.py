@@ -67,7 +67,7 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
 async def _found(
     url: str, question: str, settings: "RecallSettings", scope: Scope, *, text_only: bool, explain: bool
 ) -> "Recall":
-    from recollect.recall.embedder import chosen_embedder
+    from recollect.recall.embedding.embedder import chosen_embedder
     from recollect.recall.recaller import Recaller
 
     handle = StoreHandle(url)

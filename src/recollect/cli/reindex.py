@@ -10,10 +10,10 @@ from recollect.cli.options import Json, System, Tenant, Url, chosen_tenant, exis
 from recollect.cli.output import write_json, write_lines
 from recollect.cli.progress import progress_bar
 from recollect.errors import ModelUnavailableError
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
-    from recollect.recall.reindex import Reindexed
+    from recollect.recall.embedding.reindex import Reindexed
 
 Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
 Model = Annotated[
@@ -49,8 +49,8 @@ def reindex(  # noqa: PLR0917 - one for each option
 async def _reindexed(
     url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
 ) -> "Reindexed":
-    from recollect.recall.embedder import as_embedder, default_embedder
-    from recollect.recall.reindex import reindex, users_of
+    from recollect.recall.embedding.embedder import as_embedder, default_embedder
+    from recollect.recall.embedding.reindex import reindex, users_of
 
     embedder = default_embedder() if model is None else as_embedder(_named(model))
     async with open_store(url) as store:

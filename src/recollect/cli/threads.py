@@ -18,7 +18,7 @@ from recollect.cli.options import (
 )
 from recollect.cli.output import console, printable, write_json
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import Thread
 
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.")]

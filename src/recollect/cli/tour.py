@@ -16,8 +16,8 @@ from recollect.errors import ModelUnavailableError
 from recollect.memory.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console

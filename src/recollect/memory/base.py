@@ -5,8 +5,8 @@ from typing import ClassVar
 from recollect.memory.memory_scope import resolve_scope
 from recollect.pipeline.processor import Processor, RunContext, RunIds
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.storage.store import Store
 
 
 class MemoryProcessor(Processor):

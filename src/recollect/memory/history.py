@@ -10,8 +10,8 @@ from recollect.memory.resent import read_thread, repeated_ids, sent_before_the_p
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.storage.store import Store
 from recollect.text.quoting import fenced
 from recollect.validation import check_int
 

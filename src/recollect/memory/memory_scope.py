@@ -3,7 +3,7 @@
 from recollect.errors import InvalidArgumentError
 from recollect.pipeline.processor import RunIds
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 
 NOBODY = "thread-of-nobody:"
 """How the ids of users begin who stand for a thread without a user; no run may name such a user."""

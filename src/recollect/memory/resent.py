@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 
 _MOST_LAID_SIDE_BY_SIDE = 200  # the time for this grows faster than the length, and the end is what counts
 _SURE_LENGTH = 2  # a shorter passage in the middle of a prompt may be the same by chance

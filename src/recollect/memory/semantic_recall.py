@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.processor import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
-    from recollect.storage.base import Store
     from recollect.storage.handle import StoreHandle
+    from recollect.storage.store import Store
 
 LABEL = "recalled from memory"
 """What the block of recalled messages is called in the prompt."""
@@ -104,7 +104,7 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
 
 def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
     """Return what searches a store, with an embedder (UNSET: the built-in one, None: words alone)."""
-    from recollect.recall.embedder import chosen_embedder
+    from recollect.recall.embedding.embedder import chosen_embedder
     from recollect.recall.recaller import Recaller
 
     return Recaller(handle, chosen_embedder(embedder))

@@ -28,8 +28,8 @@ from recollect.memory.template import Template
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.base import Store
 from recollect.storage.handle import StoreHandle
+from recollect.storage.store import Store
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_flag, check_model
 from recollect.working_memory.merge import STRATEGIES, Strategy, is_padding

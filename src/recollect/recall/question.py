@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from recollect.recall.dates import Interval, times_in
+from recollect.recall.times.phrases import Interval, times_in
 from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recollect.recall.bm25 import TextScores, score_text
-from recollect.recall.image import NONE
+from recollect.recall.index.bm25 import TextScores, score_text
+from recollect.recall.index.user_index import NONE
 from recollect.recall.results import Why
 from recollect.recall.timing import in_time
 from recollect.recall.weights import HYBRID_WEIGHTS, TEXT_WEIGHTS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from recollect.recall.image import Image
+    from recollect.recall.index.user_index import Image
     from recollect.recall.question import Question
 
     Floats = NDArray[np.float32]

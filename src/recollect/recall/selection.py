@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from recollect.messages import Message
-    from recollect.recall.image import Image
+    from recollect.recall.index.user_index import Image
     from recollect.recall.question import Question
     from recollect.recall.ranking import Ranking
     from recollect.recall.results import Hit

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from recollect.recall.dates import Interval
+    from recollect.recall.times.phrases import Interval
 
     Floats = NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
 from recollect.runtime.section import Section, camel_case, shown
-from recollect.storage.open import sqlite_path, sqlite_url
+from recollect.storage.opening import sqlite_path, sqlite_url
 from recollect.validation import check_id
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]

@@ -25,8 +25,8 @@ from recollect.validation import check_choice, check_id, check_int
 if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit
-    from recollect.storage.base import Store
     from recollect.storage.records import Thread
+    from recollect.storage.store import Store
 
 MOST_SESSIONS = 10
 """How many sessions one search shows."""

@@ -14,8 +14,8 @@ from recollect.scope import Scope
 
 if TYPE_CHECKING:
     from recollect.messages import Message
-    from recollect.storage.base import Store
     from recollect.storage.records import Thread
+    from recollect.storage.store import Store
 
 _SCRIPTS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "HANGUL SYLLABLE")
 _MOST_READ, _OF_ONE_SESSION = 5_000, 500  # messages of every role

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import Thread
+from recollect.storage.store import Store
 
 _PAGE = 200
 _MOST_AROUND = 1_000  # of every role; as many as the store reads around a message

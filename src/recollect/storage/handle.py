@@ -10,8 +10,8 @@ from types import AsyncGeneratorType
 from typing import TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, WrongOwnerError
-from recollect.storage.base import Store
-from recollect.storage.open import Opening, open_store
+from recollect.storage.opening import Opening, open_store
+from recollect.storage.store import Store
 
 _Loop: TypeAlias = asyncio.AbstractEventLoop
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.recall.minilm import embed_here
+from recollect.recall.embedding.minilm import embed_here
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,9 +4,9 @@ import pytest
 
 from recollect.messages import FilePart, Message, ReasoningPart, TextPart
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import Placed, SearchRow
 from recollect.storage.rows import to_micros
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import (
     ANN,
     ELSEWHERE,

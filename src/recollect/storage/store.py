@@ -7,10 +7,10 @@ required; only deleting by integer id and listing users name no user, and take t
 
 from recollect.storage.erase import Erasure
 from recollect.storage.events import Events
+from recollect.storage.export import Transfer
 from recollect.storage.history import History
 from recollect.storage.search_rows import SearchRows
 from recollect.storage.threads import Threads
-from recollect.storage.transfer import Transfer
 from recollect.storage.turns import Turns
 from recollect.storage.user_memory import UserMemories
 from recollect.storage.user_state import UserStates

@@ -220,7 +220,7 @@ def chosen_embedder(value: object) -> Embedding | None:
 
 def default_embedder() -> Embedding:
     """Return the built-in embedder, or say what to install."""
-    from recollect.recall.minilm import MiniLM
+    from recollect.recall.embedding.minilm import MiniLM
 
     if not MiniLM.installed():
         raise ModelUnavailableError(

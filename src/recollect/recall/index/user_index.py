@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from recollect.errors import EmbedderChangedError
-from recollect.recall.columns import Column
-from recollect.recall.postings import MOST_ROWS, Postings
-from recollect.recall.time_words import count_time_words
+from recollect.recall.index.columns import Column
+from recollect.recall.index.postings import MOST_ROWS, Postings
+from recollect.recall.times.time_words import count_time_words
 from recollect.storage.records import VectorModel
 
 if TYPE_CHECKING:

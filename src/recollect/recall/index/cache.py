@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from recollect.recall.image import Image
+from recollect.recall.index.user_index import Image
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from recollect.scope import Scope
-    from recollect.storage.base import Store
     from recollect.storage.records import SearchChanges
+    from recollect.storage.store import Store
 
 DEFAULT_BUDGET = 256 * 1024 * 1024
 """How many bytes of images are kept at once."""

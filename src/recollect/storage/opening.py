@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.messages import now
-from recollect.storage.base import Store
 from recollect.storage.engine import Engine
+from recollect.storage.store import Store
 from recollect.validation import check_int, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"

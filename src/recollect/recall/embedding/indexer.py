@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.errors import EmbedderError, RecollectError
-from recollect.recall.image import check_same_model
+from recollect.recall.index.user_index import check_same_model
 from recollect.storage.records import MessageVectors, Unembedded
 from recollect.text.segments import pieces
 
 if TYPE_CHECKING:
-    from recollect.recall.embedder import Embedding
+    from recollect.recall.embedding.embedder import Embedding
     from recollect.scope import Scope
-    from recollect.storage.base import Store
+    from recollect.storage.store import Store
 
 _log = logging.getLogger("recollect")
 

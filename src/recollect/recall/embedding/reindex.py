@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.recall.indexer import MESSAGES_AT_ONCE, embed_messages
+from recollect.recall.embedding.indexer import MESSAGES_AT_ONCE, embed_messages
 from recollect.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from recollect.recall.embedder import Embedding
-    from recollect.storage.base import Store
+    from recollect.recall.embedding.embedder import Embedding
+    from recollect.storage.store import Store
 
 
 @dataclass(slots=True)

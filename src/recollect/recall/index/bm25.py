@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from recollect.recall.postings import Postings
+    from recollect.recall.index.postings import Postings
 
 _SATURATION = 1.2
 _LENGTH_SHARE = 0.75

@@ -14,8 +14,9 @@ from datetime import time as clock
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from recollect.errors import InvalidArgumentError
-from recollect.recall import timespans
-from recollect.recall.datewords import (
+from recollect.recall.times import spans as timespans
+from recollect.recall.times.spans import Span
+from recollect.recall.times.words import (
     FRENCH,
     MONTHS,
     NUMBERS,
@@ -27,7 +28,6 @@ from recollect.recall.datewords import (
     exact,
     relative,
 )
-from recollect.recall.timespans import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.erase import KINDS
-from recollect.storage.parcel import (
+from recollect.storage.export_format import (
     EVENT_FIELDS,
     FORMAT,
     Parcel,
