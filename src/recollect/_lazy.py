@@ -28,7 +28,7 @@ LATE = {
     "recollect.guards.token_limiter": ("TokenLimiterProcessor",),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
-    "recollect.runtime.config": ("RuntimeConfig",),
+    "recollect.runtime.config.models": ("RuntimeConfig",),
     "recollect.runtime.loader": ("Engine", "EngineLoader"),
     "recollect.runtime.loop": ("AgentLoop",),
     "recollect.runtime.result": ("AgentRunResult",),

@@ -16,7 +16,7 @@ UP = "\x1b[A"
 
 SLOW = """
 import asyncio, sys
-from recollect.cli.chat_terminal import TerminalChat
+from recollect.cli.chat.terminal import TerminalChat
 from recollect.runtime.loader import EngineLoader
 
 class Slow:

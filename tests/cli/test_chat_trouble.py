@@ -20,7 +20,7 @@ from recollect.scope import Scope
 from recollect.storage.opening import open_store
 
 FAILING = """
-from recollect.cli.chat_terminal import TerminalChat
+from recollect.cli.chat.terminal import TerminalChat
 from recollect.runtime.loader import EngineLoader
 
 class Failing:

@@ -19,7 +19,7 @@ from recollect import (
     ToolCall,
     WorkingMemoryProcessor,
 )
-from recollect.agent.engine import Engine
+from recollect.agent.provider import Engine
 from recollect.pipeline.processor import Processor
 
 pytestmark = [pytest.mark.anyio, both_modes]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from recollect import Message, Scope, Store, ToolCall, ToolResult
 from recollect.pipeline.processor import RunIds, RunState
 from recollect.pipeline.tool_run import tools_of
-from recollect.runtime.session_search import SessionSearch
+from recollect.runtime.sessions.search import SessionSearch
 from recollect.storage.handle import StoreHandle
 from recollect.trace import Trace
 

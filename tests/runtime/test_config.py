@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConfigError
-from recollect.runtime.config import RuntimeConfig, load_config
+from recollect.runtime.config.models import RuntimeConfig, load_config
 from recollect.runtime.loader import EngineLoader
 from recollect.storage.opening import open_store
 

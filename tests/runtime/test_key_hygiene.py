@@ -11,8 +11,8 @@ from tests.backends.failure_modes import MODES, Mode
 from tests.backends.gateway_server import KEY, answers
 from tests.runtime.engines import Setup, loaded
 
-from recollect.cli.chat_pipe import as_json
-from recollect.cli.chat_why import explanation
+from recollect.cli.chat.pipe import as_json
+from recollect.cli.chat.why import explanation
 from recollect.errors import RecollectError
 from recollect.runtime.result import AgentRunResult
 from recollect.testing import ScriptedModel

@@ -8,9 +8,9 @@ import pytest
 from recollect import PIIDetector, TokenLimiterProcessor
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError
-from recollect.runtime.config import GuardConfig
+from recollect.runtime.config.guards_and_tools import GUARDS, load_tools, make_guards
+from recollect.runtime.config.models import GuardConfig
 from recollect.runtime.loader import EngineLoader
-from recollect.runtime.parts import GUARDS, load_tools, make_guards
 
 
 def guard(name: str, **options: object) -> GuardConfig:

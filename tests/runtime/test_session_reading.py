@@ -6,7 +6,7 @@ import pytest
 from tests.runtime.sessions import HERE, call, say, scope_of, search_in, use_tool
 
 from recollect import Message, Store
-from recollect.runtime.session_text import MOST_CHARACTERS, snippet_of
+from recollect.runtime.sessions.text import MOST_CHARACTERS, snippet_of
 
 pytestmark = pytest.mark.anyio
 

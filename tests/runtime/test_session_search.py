@@ -10,8 +10,8 @@ from tests.runtime.sessions import HERE, USER, call, say, scope_of, search_in, u
 
 from recollect import Agent, Memory, Message, Store, ToolCall
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError
-from recollect.runtime.session_text import MOST_CHARACTERS
-from recollect.runtime.session_tool import NO_SESSIONS, NO_TALK, NOTHING_FOUND, WHICH_SESSION, Sort
+from recollect.runtime.sessions.text import MOST_CHARACTERS
+from recollect.runtime.sessions.tool import NO_SESSIONS, NO_TALK, NOTHING_FOUND, WHICH_SESSION, Sort
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -29,7 +29,7 @@ from recollect.trace import Trace
 from recollect.validation import check_int, check_model, check_text
 
 if TYPE_CHECKING:
-    from recollect.agent.engine import Engine
+    from recollect.agent.provider import Engine
 
 _MOST_STEPS = 20
 
@@ -200,7 +200,7 @@ class Agent:
     def _get_engine(self) -> "Engine":
         if self._engine is None:
             try:
-                from recollect.agent.engine import Engine
+                from recollect.agent.provider import Engine
             except ImportError as error:
                 raise ModelUnavailableError(
                     "the agent needs its extra: pip install 'recollect[agent]'"

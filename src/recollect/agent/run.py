@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.agent.commit import commit_all
-from recollect.agent.model import ModelPart, StepEnd
-from recollect.agent.partial import ABORTED, Seen, stage_partial
+from recollect.agent.models import ModelPart, StepEnd
+from recollect.agent.recovery import ABORTED, Seen, stage_partial
 from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
@@ -26,7 +26,7 @@ from recollect.pipeline.turn import TurnBuilder, assistant_id
 from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from recollect.agent.engine import Engine
+    from recollect.agent.provider import Engine
 
 _log = logging.getLogger("recollect")
 

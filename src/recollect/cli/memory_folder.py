@@ -15,8 +15,8 @@ from recollect.backends.curated.text import Target
 from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError
-from recollect.runtime.config import load_config
-from recollect.runtime.config_file import FILE
+from recollect.runtime.config.file import FILE
+from recollect.runtime.config.models import load_config
 
 Folder = Annotated[
     Path | None,

@@ -7,7 +7,7 @@ from recollect.agent.agent import Agent
 from recollect.agent.result import Event
 from recollect.agent.stream import RunStream
 from recollect.runtime.result import AgentRunResult, in_session
-from recollect.runtime.sessions import Sessions
+from recollect.runtime.sessions.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
 from recollect.validation import check_id
 

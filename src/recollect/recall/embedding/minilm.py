@@ -169,7 +169,11 @@ def _open_session(onnxruntime: _OnnxRuntime, path: Path, options: _Options) -> _
 
 
 def _tokenizer_data() -> str:
-    return resources.files("recollect.recall.embedding").joinpath("data", "tokenizer.json").read_text(encoding="utf-8")
+    return (
+        resources.files("recollect.recall.embedding")
+        .joinpath("data", "tokenizer.json")
+        .read_text(encoding="utf-8")
+    )
 
 
 def _usable_processors() -> int:

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
-from recollect.runtime.config_file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
-from recollect.runtime.section import Section, camel_case, shown
+from recollect.runtime.config.file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
+from recollect.runtime.config.section import Section, camel_case, shown
 from recollect.storage.opening import sqlite_path, sqlite_url
 from recollect.validation import check_id
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.recall.results import Hit
-from recollect.runtime.session_text import SNIPPET_CHARACTERS
-from recollect.runtime.transcripts import talk_of
+from recollect.runtime.sessions.text import SNIPPET_CHARACTERS
+from recollect.runtime.sessions.transcripts import talk_of
 from recollect.scope import Scope
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.pipeline.tool_run import tool_context
-from recollect.runtime.session_text import shown_matches, shown_passage, shown_summaries
+from recollect.runtime.sessions.text import shown_matches, shown_passage, shown_summaries
 from recollect.text.quoting import neutralised
 
 if TYPE_CHECKING:
-    from recollect.runtime.session_search import SessionSearch
+    from recollect.runtime.sessions.search import SessionSearch
 
 Sort: TypeAlias = Literal["newest", "oldest"]
 """How sessions are ordered where the best match is not to come first."""

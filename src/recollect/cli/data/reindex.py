@@ -60,7 +60,7 @@ async def _reindexed(
 
 def _named(model: str) -> object:
     try:
-        from recollect.agent.engine import named_embedder
+        from recollect.agent.provider import named_embedder
     except ImportError as error:
         raise ModelUnavailableError(
             "a named embedder needs the extra: pip install 'recollect[agent]'"

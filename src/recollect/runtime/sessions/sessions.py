@@ -8,9 +8,9 @@ from recollect.memory.history import MessageHistoryProcessor, MessagePersistence
 from recollect.messages import now
 from recollect.pipeline.processor import Processor
 from recollect.runtime.context import ContextBuilder
-from recollect.runtime.session_records import SessionSummary
+from recollect.runtime.sessions.records import SessionSummary
+from recollect.runtime.sessions.transcripts import first_words
 from recollect.runtime.skills import SkillsProcessor
-from recollect.runtime.transcripts import first_words
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
 from recollect.storage.records import AuditEvent, Thread

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from recollect.cli.chat_loop import ChatLoop
+from recollect.cli.chat.loop import ChatLoop
 from recollect.cli.output import printable, say, write_lines
 from recollect.cli.problems import exit_code, one_line
 from recollect.errors import InvalidArgumentError, RecollectError

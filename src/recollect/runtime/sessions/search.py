@@ -13,11 +13,11 @@ from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
 from recollect.recall.question import understand
 from recollect.recall.settings import MOST_HITS, RecallSettings
-from recollect.runtime.session_records import Passage, SessionHit, SessionMatch, SessionSummary
-from recollect.runtime.session_signs import find_signs, lone_signs
-from recollect.runtime.session_text import snippet_of
-from recollect.runtime.session_tool import Sort, Speaker, make_tool
-from recollect.runtime.transcripts import beginning_of, end_of, first_words, passage_around
+from recollect.runtime.sessions.records import Passage, SessionHit, SessionMatch, SessionSummary
+from recollect.runtime.sessions.session_signs import find_signs, lone_signs
+from recollect.runtime.sessions.text import snippet_of
+from recollect.runtime.sessions.tool import Sort, Speaker, make_tool
+from recollect.runtime.sessions.transcripts import beginning_of, end_of, first_words, passage_around
 from recollect.scope import Scope
 from recollect.storage.handle import StoreHandle
 from recollect.validation import check_choice, check_id, check_int

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from recollect.messages import Message
-from recollect.runtime.session_records import Passage, SessionMatch, SessionSummary
+from recollect.runtime.sessions.records import Passage, SessionMatch, SessionSummary
 from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.text.quoting import fenced
 from recollect.text.terms import terms_of

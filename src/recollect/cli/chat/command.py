@@ -31,8 +31,8 @@ def chat(  # noqa: PLR0917 - one for each option
     session unless --session names one.
     """
     # Late, because a runtime has much to load, and the other commands have no use for it.
-    from recollect.cli.chat_pipe import PipedChat
-    from recollect.cli.chat_terminal import TerminalChat
+    from recollect.cli.chat.pipe import PipedChat
+    from recollect.cli.chat.terminal import TerminalChat
     from recollect.runtime.loader import EngineLoader
     from recollect.runtime.skills import SkillFolder
 

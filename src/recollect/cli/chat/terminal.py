@@ -12,9 +12,9 @@ import typer
 
 from recollect.backends.base import StartedRun
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.cli.chat_loop import ChatLoop
-from recollect.cli.chat_waits import told_waits
-from recollect.cli.chat_why import explanation
+from recollect.cli.chat.loop import ChatLoop
+from recollect.cli.chat.waits import told_waits
+from recollect.cli.chat.why import explanation
 from recollect.cli.output import printable
 from recollect.cli.problems import one_line
 from recollect.errors import RecollectError

@@ -19,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import Tool
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from recollect.agent.model import LocalModel, ModelPart, OfflineModel, StepEnd
+from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
 from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
 from recollect.messages import (
