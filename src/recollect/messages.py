@@ -29,6 +29,9 @@ ROLES: tuple[str, ...] = get_args(Role)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 """All origins, in the order of their declaration."""
 
+ABORTED = "aborted"
+"""The metadata key that marks the answer of a run that was broken off."""
+
 _ORIGIN_OF_ROLE: dict[str, Origin] = {
     "user": "input",
     "assistant": "response",

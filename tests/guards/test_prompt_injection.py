@@ -37,7 +37,9 @@ async def _after(
 
 
 def _recalled(*texts: str) -> Message:
-    return Message("system", fenced_parts("recalled from memory", texts), origin="memory")
+    return Message(
+        "system", [TextPart(text) for text in fenced_parts("recalled from memory", texts)], origin="memory"
+    )
 
 
 async def test_an_attack_is_blocked_by_default_without_quoting_it() -> None:

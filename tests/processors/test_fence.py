@@ -78,7 +78,7 @@ def test_there_are_two_marks_whatever_stands_between_them(texts: list[str], labe
     parts = fenced_parts(label, texts)
     assert len(parts) == len(texts) + 2
     for joint in ("\n", ""):
-        whole = joint.join(part.text for part in parts)
+        whole = joint.join(parts)
         assert marks(whole) == ["<memory", "</memory"]
         assert whole.startswith("<memory")
         assert whole.endswith("</memory>")
@@ -135,7 +135,7 @@ def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple
     """Headings and speakers' lines are as many as there are, however texts and names are broken."""
     hits = [_hit(text, name, thread, number) for number, (text, name, thread) in enumerate(said, 1)]
     texts = recalled_lines(hits, "t")
-    whole = "\n".join(part.text for part in fenced_parts("recalled", texts))
+    whole = "\n".join(fenced_parts("recalled", texts))
     assert marks(whole) == ["<memory", "</memory"]
     lines = whole.splitlines()[2:-1]
     threads = {thread for _, _, thread in said}

@@ -7,13 +7,10 @@ guard still held back when the run ended is nobody's to see, and must not come o
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.messages import Message, Part, TextPart
+from recollect.messages import ABORTED, Message, Part, TextPart
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.input import run_on_messages
 from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
-
-ABORTED = "aborted"
-"""The metadata key that marks the answer of a run that was broken off."""
 
 
 class Seen:

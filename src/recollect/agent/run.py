@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.agent.commit import commit_all
 from recollect.agent.models import ModelPart, StepEnd
-from recollect.agent.recovery import ABORTED, Seen, stage_partial
+from recollect.agent.recovery import Seen, stage_partial
 from recollect.agent.replay import StoredRun, find_stored_run
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
-from recollect.messages import Message, ToolCall, ToolResult
+from recollect.messages import ABORTED, Message, ToolCall, ToolResult
 from recollect.pipeline.input import run_input, run_next_step, run_tool_call, run_tool_result
 from recollect.pipeline.output import OutputChain
 from recollect.pipeline.processor import Processor, RunState, StreamPart, TextDelta, TripWire

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from recollect.agent.recovery import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import as_parts, shown_items
 from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
-from recollect.messages import Message, now
+from recollect.messages import ABORTED, Message, now
 from recollect.pipeline.processor import Processor, RunContext
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
 
 def as_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
     """Return the parts of the reference message, one for each item between the marks; none for no items."""
-    return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
+    return [TextPart(text) for text in fenced_parts(LABEL, [item.line for item in shown])] if shown else []
 
 
 def _line(item: RecalledItem) -> str:

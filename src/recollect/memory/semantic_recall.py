@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor
-from recollect.messages import Message
+from recollect.messages import Message, TextPart
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fenced_parts
@@ -92,7 +92,7 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
     # One part for each message, so that a check behind memory can take out a single one.
     recalled = Message(
         "system",
-        fenced_parts(LABEL, lines),
+        [TextPart(text) for text in fenced_parts(LABEL, lines)],
         id=f"{run_id}:semantic-recall",
         metadata={"recalled": [hit.message.id for hit in found]},
         origin="memory",
