@@ -7,8 +7,6 @@ from recollect.errors import WrongOwnerError
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.processor import Processor, RunState
 
-_log = logging.getLogger("recollect")
-
 
 async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises: bool) -> bool:
     """Do the staged writes and say whether memory has kept the turn.

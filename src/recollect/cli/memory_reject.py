@@ -10,11 +10,11 @@ from recollect.cli.memory_folder import Folder, existing_folder
 from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import write_json, write_lines
 
-PendingIds = Annotated[list[str], typer.Argument(help="The ids of the changes, as `approve` lists them.")]
+RejectedIds = Annotated[list[str], typer.Argument(help="The ids of the changes, as `approve` lists them.")]
 
 
 def reject(
-    pending_ids: PendingIds, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
+    pending_ids: RejectedIds, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
     """Drop changes that waited for approval; the log keeps that they were rejected, not their text."""
     found = existing_folder(folder, config)

@@ -83,8 +83,6 @@ def _question(messages: list[Message]) -> str:
 
 
 def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
-    from recollect.recall.rendering import recalled_lines
-
     shown = {message.id for message in messages}
     lines = recalled_lines(found, scope.thread_id, shown)
     if not lines:

@@ -21,7 +21,7 @@ class UserMemories(StoreCore):
             "value": json_text(check_json_object(value, "value"), "value"),
             "updated_at": to_micros(self._clock()),
         }
-        return await self._write(partial(_set, params), scope)
+        return await self._write(partial(_set_memory, params), scope)
 
     async def get_memory(self, key: str, *, scope: Scope) -> MemoryEntry | None:
         """Return the entry under a key, or None."""
@@ -53,7 +53,7 @@ def decode_memory(row: Row) -> MemoryEntry:
     return MemoryEntry(number, key, cast("dict[str, object]", decode_json(value)), from_micros(updated_at))
 
 
-def _set(params: Params) -> Transaction[int]:
+def _set_memory(params: Params) -> Transaction[int]:
     _, drawn = yield Step((Statement("lock_user", params), Statement("draw_numbers", {"count": 1})))
     rows = yield from query("set_memory", {**params, "number": drawn[0][0]}, last=True)
     return cast("int", rows[0][0])

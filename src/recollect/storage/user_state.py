@@ -17,7 +17,7 @@ class UserStates(StoreCore):
     async def set_state(self, mode: str, *, scope: Scope) -> None:
         """Put the user into a mode."""
         values = {"mode": check_id(mode, "mode"), "updated_at": to_micros(self._clock())}
-        await self._write(partial(_set, user_keys(scope) | values), scope)
+        await self._write(partial(_set_state, user_keys(scope) | values), scope)
 
     async def get_state(self, *, scope: Scope) -> StateEntry | None:
         """Return the user's mode, or None."""
@@ -29,5 +29,5 @@ class UserStates(StoreCore):
         return await self._write(partial(remove, "delete_user_state", user_keys(scope)), scope) > 0
 
 
-def _set(params: Params) -> Transaction[None]:
+def _set_state(params: Params) -> Transaction[None]:
     yield Step((Statement("lock_user", params), Statement("set_state", params)), last=True)

@@ -13,7 +13,7 @@ from recollect.errors import StaleChangeError, StorageCorruptError, StorageError
 
 _log = logging.getLogger("recollect")
 
-_LARGEST = 4 * 1024 * 1024
+_LARGEST_MEMORY = 4 * 1024 * 1024
 _WRITABLE = 0o222
 
 
@@ -58,7 +58,7 @@ class CuratedFile:
         replace_file(self.path, text.encode(), over.found)
 
     def _found(self) -> Found | None:
-        return read_file(self.path, largest=_LARGEST)
+        return read_file(self.path, largest=_LARGEST_MEMORY)
 
     def _parsed(self, found: Found | None) -> Parsed:
         if found is None:
@@ -81,7 +81,7 @@ class CuratedFile:
         name = f"{self.path.name}.{hashlib.sha256(found.data).hexdigest()[:12]}.bak"
         backup = self.path.with_name(name)
         try:
-            if read_file(backup, largest=_LARGEST) is None:
+            if read_file(backup, largest=_LARGEST_MEMORY) is None:
                 replace_file(backup, found.data, found)
         except StorageError as error:
             _log.warning("%s could not be copied: %s", self.path, error)

@@ -18,7 +18,7 @@ from recollect.runtime.loader import Engine
 T = TypeVar("T")
 
 _NAP = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
-_PATIENCE = 0.5  # seconds, until it is said what is waited for
+_PATIENCE_AT_THE_END = 0.5  # seconds, until it is said what is waited for
 _LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
 
 
@@ -58,7 +58,11 @@ class ChatLoop:
         closing = self._portal.start(self._engine.close())
         try:
             with suppress(KeyboardInterrupt):
-                if not wait([closing], _PATIENCE).done and sys.stderr is not None and sys.stderr.isatty():
+                if (
+                    not wait([closing], _PATIENCE_AT_THE_END).done
+                    and sys.stderr is not None
+                    and sys.stderr.isatty()
+                ):
                     say("(memory is still being told of the last turn; Ctrl-C leaves without)")
                 closing.result()
         finally:

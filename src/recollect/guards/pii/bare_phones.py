@@ -5,8 +5,7 @@ Digits in one piece are left alone: most of them count or name something else.
 
 import re
 
-_DIGITS = re.compile(r"\d+")
-_FORMS = {
+_BARE_FORMS = {
     # By the mark between the groups; what is not here is also written for amounts, dates or ranges.
     " ": frozenset(
         {
@@ -28,7 +27,7 @@ _FORMS = {
     ),
     "-": frozenset({(3, 4), (3, 5), (3, 7), (2, 6), (5, 5), (3, 2, 2), (3, 3, 3), (1, 4, 4), (2, 2, 2, 2)}),
 }
-_YEAR = re.compile(r"(?:19|20)\d{2}")
+_WHOLE_YEAR = re.compile(r"(?:19|20)\d{2}")
 _BEFORE = re.compile(
     r"(?:(?:\A|[\s(\"'\u201c\u2019-])(?:[^\W\d_]{2,}|[Ia])[,:;.!?]?\s[(\"'\u201c\u201e]?"
     r"|[\u3040-\u9fff\uac00-\ud7af\uff1a\uff0c])\Z"
@@ -50,7 +49,7 @@ def is_bare_phone(text: str, start: int, end: int) -> bool:
     groups = _DIGITS.findall(piece)
     marks = set(_DIGITS.split(piece)[1:-1])
     sizes = tuple(map(len, groups))
-    if len(marks) != 1 or sizes not in _FORMS.get(marks.pop(), ()) or _is_counted(groups):
+    if len(marks) != 1 or sizes not in _BARE_FORMS.get(marks.pop(), ()) or _is_counted(groups):
         return False
     before = text[max(0, start - _REACH) : start]
     is_first = (not before or before[-1] == "\n") and (len(groups) > _COLUMNS or "-" in piece)
@@ -62,7 +61,7 @@ def is_bare_phone(text: str, start: int, end: int) -> bool:
 
 def _is_counted(groups: list[str]) -> bool:
     """Whether groups are rather years, a range of round numbers, numbers in a row, or a colour's parts."""
-    if any(_YEAR.fullmatch(group) for group in groups):
+    if any(_WHOLE_YEAR.fullmatch(group) for group in groups):
         return True
     numbers = [int(group) for group in groups]
     if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.checksums import is_luhn
 from recollect.guards.pii.context_words import has_any, words_before
 from recollect.guards.pii.finding import Finding
 
@@ -24,7 +25,7 @@ _BRANDS = (
 )
 _LONG = 14  # shorter numbers in groups are mostly parts of others
 _EAN = 13
-_WORDS = (
+_CARD_WORDS = (
     *("card", "karte", "carte", "tarjeta", "carta", "cartão", "cartao", "kort", "kaart", "карт", "kart"),
     *("visa", "credit", "kredit", "crédit", "debit", "débit", "cc:", "cc ", "pay", "paid", "charg", "refund"),
     *("zahl", "pagar", "pagat", "pagu", "卡"),
@@ -36,8 +37,6 @@ _CALLED = re.compile(
     r"(?:\b(?:credit|debit)?card|karten?|\bcarte|tarjeta|\bcarta|cartão|cartao|kaart|kort|карт\w{0,5}"
     r"|\bvisa|mastercard|\bamex|maestro|\bcc|\bpan)\b[^\d\n]{0,24}\Z|kartennummer[^\d\n]{0,16}\Z"
 )
-_ZERO = ord("0")
-_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _MOST_GROUPS = 7
 _LEAST_GROUP = 3
 
@@ -78,12 +77,6 @@ def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) 
             return  # only the last group may be short
 
 
-def is_luhn(digits: str) -> bool:
-    """Whether the last digit fits the others by Luhn's rule."""
-    codes = digits.encode()
-    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
-
-
 def _is_card(number: str) -> bool:
     size = len(number)
     if not _SHORTEST <= size <= _LONGEST:
@@ -97,7 +90,7 @@ def _is_card(number: str) -> bool:
 
 def _is_product(text: str, start: int, number: str) -> bool:
     """Whether it is rather a bar code: that has as many digits as an old card, and words tell them apart."""
-    return len(number) == _EAN and is_bar_code(number) and not has_any(_WORDS, words_before(text, start))
+    return len(number) == _EAN and is_bar_code(number) and not has_any(_CARD_WORDS, words_before(text, start))
 
 
 def is_bar_code(number: str) -> bool:

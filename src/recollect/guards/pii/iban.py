@@ -38,11 +38,11 @@ _RESTS = {
 }
 _PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}(?![A-Za-z0-9])")
 _OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
-_MARKS = re.compile(r"[^A-Za-z0-9]")
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _MODULUS = 97
 _AS_DIGITS = {ord(char): str(int(char, 36)) for char in ascii_letters}
 _WIDEST = 44
-_WORDS = (
+_IBAN_WORDS = (
     *("iban", "account", "konto", "compte", "cuenta", "conto", "conta", "rekening", "rachun", "счет", "счёт"),
     *("bank", "wire", "transfer", "überweis", "virer", "virement", "bonific", "payee", "beneficiar"),
 )
@@ -56,11 +56,11 @@ def find_ibans(text: str) -> Iterator[Finding]:
     for begin in _BEGIN.finditer(text):
         size = _LENGTHS.get(begin[1].upper())
         end = _end(text, begin.start(), size) if size else 0
-        if end and _is_valid(_MARKS.sub("", text[begin.start() : end])):
+        if end and _is_valid(_NOT_ALPHANUMERIC.sub("", text[begin.start() : end])):
             yield Finding("iban", begin.start(), end)
         elif end and "iban" in words_before(text, begin.start(), 16):
             yield Finding("iban", begin.start(), end, 0.6)  # typing errs
-        elif size or has_any(_WORDS, words_before(text, begin.start())):
+        elif size or has_any(_IBAN_WORDS, words_before(text, begin.start())):
             piece = _PIECE.match(text, begin.start())
             if piece and _is_valid(piece[0]):
                 yield Finding("iban", *piece.span(), 0.7)
