@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
     from recollect.backends.secret import Secret
     from recollect.guards.injection.detector import PromptInjectionDetector
-    from recollect.guards.language_detector import LanguageDetector
+    from recollect.guards.language import LanguageDetector
     from recollect.guards.leaks.scrubber import SystemPromptScrubber
     from recollect.guards.moderation.processor import ModerationProcessor
     from recollect.guards.pii.detector import PIIDetector

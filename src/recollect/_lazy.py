@@ -20,7 +20,7 @@ LATE = {
     "recollect.backends.gateway.client": ("GatewaySettings", "MemoryGatewayClient"),
     "recollect.backends.secret": ("Secret",),
     "recollect.guards.pii.presidio": ("PresidioEngine",),
-    "recollect.guards.language_detector": ("LanguageDetector",),
+    "recollect.guards.language": ("LanguageDetector",),
     "recollect.guards.moderation.processor": ("ModerationProcessor",),
     "recollect.guards.pii.detector": ("PIIDetector",),
     "recollect.guards.injection.detector": ("PromptInjectionDetector",),

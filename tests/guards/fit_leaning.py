@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.guards.corpus import Row, injection_rows
 
 import recollect.guards.injection as package
-from recollect.guards.injection.leaning import features, passages
+from recollect.guards.injection.evidence import features, passages
 from recollect.guards.injection.reading import read
 
 PENALTY = 4.0

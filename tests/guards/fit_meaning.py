@@ -15,7 +15,7 @@ from tests.guards.fit_leaning import Numbers, regression
 
 import recollect.guards.injection as package
 from recollect.guards.injection.classifier import suspicions
-from recollect.guards.injection.leaning import log_odds
+from recollect.guards.injection.evidence import log_odds
 from recollect.recall.embedding.minilm import embed_here
 
 PENALTY = 0.1

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.timing import processor_seconds
 
-from recollect.text.confusables import unmixed
-from recollect.text.invisible import without_invisible
 from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
+from recollect.text.unicode import unmixed, without_invisible
 
 KEPT = {
     "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",

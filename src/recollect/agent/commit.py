@@ -1,6 +1,5 @@
 """Doing the writes that a run has staged: all of them, whatever becomes of one."""
 
-import logging
 from collections.abc import Sequence
 
 from recollect.errors import WrongOwnerError

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from recollect.backends.base import RecalledItem
 from recollect.messages import TextPart
-from recollect.text.invisible import without_invisible
 from recollect.text.quoting import fenced_parts
+from recollect.text.unicode import without_invisible
 
 LABEL = "recalled from the memory gateway"
 """What the block of recalled items is called in the prompt."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from recollect.text.confusables import is_foldable, unmixed
-from recollect.text.invisible import is_hidden, without_invisible
+from recollect.text.unicode import is_foldable, is_hidden, unmixed, without_invisible
 
 Form: TypeAlias = Literal["NFKC", "NFC"]
 """How characters are written; NFC keeps ligatures, fractions and letters in circles."""

@@ -11,8 +11,8 @@ from recollect.backends.curated.standing_orders import find_standing_order
 from recollect.guards.injection.evidence import find_injections
 from recollect.guards.injection.reading import read
 from recollect.guards.injection.rules import find_by_rules
-from recollect.text.invisible import without_invisible
 from recollect.text.normalizing import Style, normalised
+from recollect.text.unicode import without_invisible
 
 # Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
 # a doubtful score needs a rule that says why, the stronger the more doubtful it is; a high one needs none.

@@ -1,10 +1,22 @@
-"""PromptInjectionDetector: finds attempts to take over the model in prompts, memory and tool results."""
+"""Taking an attack out of a text: whole sentences go, since the rest of a cut one may still be an order.
+
+Which stretches of a text a classifier is shown: it is slow, and sees only the most telling of a long text.
+
+A stretch fits into what the classifier reads at once. Up to 24 of them cover a text of 16,000 characters.
+Of a longer one it sees the first four, the last four, and the sixteen in which rules and words see most; the
+rules read all of it.
+
+PromptInjectionDetector: finds attempts to take over the model in prompts, memory and tool results.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.threads import Offload
@@ -13,15 +25,69 @@ from recollect.guards.detection import Detection, OnDetection, check_callback, r
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.evidence import Verdict, find_injections, with_classifier
 from recollect.guards.injection.rules import TYPES, AttackType
-from recollect.guards.injection.sentences import without_sentences
-from recollect.guards.injection.windows import telling_windows
 from recollect.guards.json_texts import map_texts, texts_of
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.pipeline.processor import Processor, RunContext
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+_END = re.compile(r"[.!?\u3002\uff01\uff1f]+(?=[\s\"'\u201d\u00bb\u300d)]|$)|[\n\u3002\uff01\uff1f]+")
+
+
+def without_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text without the sentences that spans touch, and without marks of chat formats."""
+    hit = sorted(spans)
+    kept = [
+        text[start:end]
+        for start, end in _sentences(text)
+        if not any(first < end and start < last for first, last in hit)
+    ]
+    return "".join(kept).strip()
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    places = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    return [(start, end) for start, end in pairwise(places) if start < end]
+
+
+MOST = 24
+"""The most stretches of a text that a classifier is shown."""
+
+_WINDOW = 800  # characters: well within the 256 tokens that the classifier reads
+_OVERLAP = 100
+_AT_ENDS = 4
+_SPACE = re.compile(r"\s")
+
+
+def windows(text: str) -> list[tuple[int, int]]:
+    """Cut a text into stretches that a classifier can read whole, each with the end of the one before."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < len(text):
+        end = min(start + _WINDOW, len(text))
+        if end < len(text):
+            spaces = [match.start() for match in _SPACE.finditer(text, end - _OVERLAP, end)]
+            end = spaces[-1] if spaces else end
+        found.append((start, end))
+        start = end if end == len(text) else max(end - _OVERLAP, start + 1)
+    return found
+
+
+def telling_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:
+    """Return the stretches that a classifier is shown, in order."""
+    every = windows(text)
+    if len(every) <= MOST:
+        return every
+    odds: dict[int, float] = {}
+    for one in verdict.evidence:
+        place = bisect_right(every, (one.start, len(text))) - 1
+        odds[place] = max(odds.get(place, one.odds), one.odds)
+    ends = {*range(_AT_ENDS), *range(len(every) - _AT_ENDS, len(every))}
+    others = sorted(odds.keys() - ends, key=lambda place: -odds[place])
+    return [every[place] for place in sorted(ends | set(others[: MOST - len(ends)]))]
+
 
 Strategy: TypeAlias = Literal["block", "warn", "filter", "rewrite", "quarantine"]
 """What happens to text in which an attack was found."""

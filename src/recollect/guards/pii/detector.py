@@ -12,7 +12,7 @@ from recollect.guards.detection import Detection, OnDetection, check_callback, r
 from recollect.guards.holdback import REDACTED, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
-from recollect.guards.pii.national import REGIONS
+from recollect.guards.pii.numbers import REGIONS
 from recollect.guards.pii.presidio import Engine
 from recollect.guards.spans import SpanGuard
 from recollect.pipeline.processor import RunContext

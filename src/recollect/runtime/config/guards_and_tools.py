@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.guards.injection.detector import PromptInjectionDetector
-from recollect.guards.language_detector import LanguageDetector
+from recollect.guards.language import LanguageDetector
 from recollect.guards.leaks.scrubber import SystemPromptScrubber
 from recollect.guards.moderation.processor import ModerationProcessor
 from recollect.guards.pii.detector import PIIDetector
