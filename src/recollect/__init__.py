@@ -63,7 +63,7 @@ from recollect.storage.records import (
 )
 from recollect.storage.store import Store
 from recollect.trace import Trace, TraceEntry
-from recollect.working_memory.value import WorkingMemory
+from recollect.working_memory import WorkingMemory
 
 if TYPE_CHECKING:
     from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun

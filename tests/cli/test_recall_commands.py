@@ -9,8 +9,8 @@ from tests.recall.embedders import Words
 
 from recollect import Memory, Message, Scope, open_store
 from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.indexer import reindex, users_of
 from recollect.recall.embedding.minilm import MiniLM
-from recollect.recall.embedding.reindex import reindex, users_of
 from recollect.storage.store import Store
 
 ADA = ("--user", "ada", "--tenant", "1")

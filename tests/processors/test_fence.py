@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect import Message
-from recollect.recall.rendering import ELSEWHERE, HERE, recalled_lines
+from recollect.memory.semantic_recall import ELSEWHERE, HERE, recalled_lines
 from recollect.recall.results import Hit
 from recollect.text.quoting import fenced, fenced_parts, neutralised
 

@@ -8,8 +8,7 @@ from tests.recall.embedders import Broken, Hanging, Words, Wrong
 
 from recollect import Agent, EmbedderChangedError, EmbedderError, InvalidArgumentError, Memory, Scope, Store
 from recollect.recall.embedding.embedder import as_embedder
-from recollect.recall.embedding.indexer import embed_messages
-from recollect.recall.embedding.reindex import reindex
+from recollect.recall.embedding.indexer import embed_messages, reindex
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.handle import StoreHandle

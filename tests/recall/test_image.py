@@ -10,10 +10,8 @@ from tests.recall import reference
 from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, image_of, talks, vector_row
 
 from recollect import EmbedderChangedError
-from recollect.recall.index.bm25 import score_text
-from recollect.recall.index.columns import Column
-from recollect.recall.index.postings import Postings
-from recollect.recall.index.user_index import Image, Place
+from recollect.recall.index.postings import Postings, score_text
+from recollect.recall.index.user_index import Column, Image, Place
 from recollect.storage.records import SearchChanges, VectorModel
 from recollect.text.terms import term_hash, terms_of
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidArgumentError
-from recollect.working_memory.merge import applied, is_blank, is_padding
+from recollect.working_memory import applied, is_blank, is_padding
 
 NAMES = st.sampled_from("abcd")
 LEAVES = st.one_of(

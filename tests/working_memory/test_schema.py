@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, field_validator, model_validator
 
 from recollect.errors import InvalidArgumentError
-from recollect.memory.schema import read_schema
+from recollect.memory.fields import read_schema
 
 
 class Home(BaseModel):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidArgumentError
-from recollect.memory.template import Template
+from recollect.memory.fields import Template
 from recollect.text.quoting import fenced
 
 PROFILE = """# User Information

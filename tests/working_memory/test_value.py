@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recollect import InvalidArgumentError, WorkingMemory
-from recollect.working_memory.value import MAX_BYTES, encode
+from recollect.working_memory import MAX_BYTES, encode
 
 
 def test_fields_read_as_keys_and_as_attributes() -> None:

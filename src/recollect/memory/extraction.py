@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.memory.shape import Shape, check_names
+from recollect.memory.fields import Shape, check_names
 from recollect.messages import Message, clean_json
 from recollect.pipeline.processor import RunContext
 from recollect.text.quoting import fenced
-from recollect.working_memory.merge import Strategy, is_blank
+from recollect.working_memory import Strategy, is_blank
 
 TOOL_NAME = "update_working_memory"
 """The tool by which a model changes working memory itself."""

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.memory.base import resolve_scope
 from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
     stored_messages,
 )
-from recollect.memory.memory_scope import resolve_scope
 from recollect.memory.old_processors import LegacyProcessors, OldMemoryProcessor
 from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
@@ -37,8 +37,7 @@ from recollect.storage.handle import StoreHandle
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_int, check_text, checked_list
-from recollect.working_memory.merge import Strategy
-from recollect.working_memory.value import WorkingMemory
+from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller

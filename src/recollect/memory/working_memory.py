@@ -22,9 +22,7 @@ from recollect.memory.extraction import (
     talk_of,
     tool_patches,
 )
-from recollect.memory.schema import read_schema
-from recollect.memory.shape import Shape
-from recollect.memory.template import Template
+from recollect.memory.fields import Shape, Template, read_schema
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
@@ -32,8 +30,7 @@ from recollect.storage.handle import StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_flag, check_model
-from recollect.working_memory.merge import STRATEGIES, Strategy, is_padding
-from recollect.working_memory.value import WorkingMemory
+from recollect.working_memory import STRATEGIES, Strategy, WorkingMemory, is_padding
 
 _log = logging.getLogger("recollect")
 

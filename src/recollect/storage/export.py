@@ -38,7 +38,7 @@ from recollect.storage.turns import (
     numbers_drawn,
     places_in_thread,
 )
-from recollect.working_memory.value import KEPT_VERSIONS
+from recollect.working_memory import KEPT_VERSIONS
 
 
 class Transfer(StoreCore):

@@ -20,7 +20,7 @@ from recollect.storage.rows import (
 )
 from recollect.storage.turns import Entry
 from recollect.validation import check_id, check_int, check_json_object, check_text, check_time, json_text
-from recollect.working_memory.value import KEPT_VERSIONS, encode
+from recollect.working_memory import KEPT_VERSIONS, encode
 
 _Record: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str]

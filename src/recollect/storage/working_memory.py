@@ -16,8 +16,15 @@ from recollect.storage.engine import Params, Row, Statement, Step, Transaction, 
 from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
 from recollect.storage.users import remove
 from recollect.validation import check_id, check_int
-from recollect.working_memory.merge import STRATEGIES, Check, Strategy, applied
-from recollect.working_memory.value import KEPT_VERSIONS, WorkingMemory, encode
+from recollect.working_memory import (
+    KEPT_VERSIONS,
+    STRATEGIES,
+    Check,
+    Strategy,
+    WorkingMemory,
+    applied,
+    encode,
+)
 
 
 class WorkingMemories(StoreCore):

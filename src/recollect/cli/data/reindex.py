@@ -13,7 +13,7 @@ from recollect.errors import ModelUnavailableError
 from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
-    from recollect.recall.embedding.reindex import Reindexed
+    from recollect.recall.embedding.indexer import Reindexed
 
 Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
 Model = Annotated[
@@ -50,7 +50,7 @@ async def _reindexed(
     url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
 ) -> "Reindexed":
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
-    from recollect.recall.embedding.reindex import reindex, users_of
+    from recollect.recall.embedding.indexer import reindex, users_of
 
     embedder = default_embedder() if model is None else as_embedder(_named(model))
     async with open_store(url) as store:

@@ -1,4 +1,6 @@
-"""The image: one user's memory as arrays in memory, ready to be searched.
+"""Arrays that grow at their end: the columns of an image.
+
+The image: one user's memory as arrays in memory, ready to be searched.
 
 It holds the terms, times, speakers and vectors of all that the user and the assistant said, in the order of
 commits, and never the text. It is read from the store's search rows once and then kept up to date with what
@@ -8,22 +10,69 @@ else's words can move a ranking.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from recollect.errors import EmbedderChangedError
-from recollect.recall.index.columns import Column
 from recollect.recall.index.postings import MOST_ROWS, Postings
-from recollect.recall.times.time_words import count_time_words
+from recollect.recall.times.words import count_time_words
 from recollect.storage.records import VectorModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from recollect.storage.records import SearchChanges, SearchRow, VectorRow
+
+_FIRST_CAPACITY = 64
+_GROWTH = 1.5
+
+
+class Column:
+    """One value, or one row of values, for each thing; adding to it seldom copies what is there."""
+
+    __slots__ = ("_array", "_length")
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        """Begin empty; with a width each thing has a row of so many values."""
+        self._length = 0
+        self._array: NDArray[Any] = np.empty((0,) if width is None else (0, width), dtype=dtype)
+
+    def __len__(self) -> int:
+        """Count the things."""
+        return self._length
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """All values; a view that is valid until the next change."""
+        return self._array[: self._length]
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it holds."""
+        return self._array.nbytes
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        if not len(values):
+            return  # the first array may be one that cannot be written to
+        needed = self._length + len(values)
+        if self._length == 0:
+            self._array = np.ascontiguousarray(values, dtype=self._array.dtype)
+        else:
+            if needed > len(self._array):
+                self._grow(needed)
+            self._array[self._length : needed] = values
+        self._length = needed
+
+    def _grow(self, needed: int) -> None:
+        capacity = max(needed, _FIRST_CAPACITY, int(len(self._array) * _GROWTH))
+        larger = np.empty((capacity, *self._array.shape[1:]), dtype=self._array.dtype)
+        larger[: self._length] = self._array[: self._length]
+        self._array = larger
+
 
 NOBODY = -1
 """The speaker of a row whose message names none."""
