@@ -15,12 +15,10 @@ from typing import NoReturn
 
 from tests.backends.curated_runs import addition
 
+from recollect.backends.curated.entries import Change, Operation, Target
+from recollect.backends.curated.files import locked
 from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.folder_lock import locked
-from recollect.backends.curated.journal import Source
-from recollect.backends.curated.plan import Change, Operation
-from recollect.backends.curated.shorten import LOG_LIMIT
-from recollect.backends.curated.text import Target
+from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.errors import RecollectError
 
 LIMITS: dict[Target, int] = {"memory": 100_000, "user": 100_000}

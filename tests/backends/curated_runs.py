@@ -6,8 +6,7 @@ from typing import Any
 
 from recollect.backends.base import CompletedRun, StartedRun
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.plan import Change, Operation
-from recollect.backends.curated.text import Target
+from recollect.backends.curated.entries import Change, Operation, Target
 from recollect.messages import Message, ToolCall, ToolResult, now
 
 STARTED = StartedRun("s1", "r0", "hello")

@@ -21,9 +21,8 @@ from recollect import (
     StorageUnavailableError,
 )
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.files import CuratedFile, FileState
+from recollect.backends.curated.files import LOCK_NAME, CuratedFile, FileState, locked
 from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.folder_lock import LOCK_NAME, locked
 from recollect.backends.curated.journal import Source
 
 pytestmark = pytest.mark.anyio

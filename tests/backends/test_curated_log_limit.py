@@ -8,12 +8,10 @@ from tests.backends.curated_runs import addition, entries
 
 from recollect import InvalidArgumentError, MemoryNotFoundError
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.edits import edits_between
+from recollect.backends.curated.entries import Change, Operation, Target, edits_between
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import Source, new_change, new_id
-from recollect.backends.curated.plan import Change, Operation
 from recollect.backends.curated.review import approve, enqueue, reject, undo
-from recollect.backends.curated.text import Target
 
 LIMIT = 5
 

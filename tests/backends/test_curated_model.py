@@ -7,12 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from recollect.backends.curated.entries import Change, Operation, Plan, plan, serialise
 from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.journal import LoggedChange, Source
-from recollect.backends.curated.plan import Change, Operation, Plan, plan
+from recollect.backends.curated.journal import LOG_LIMIT, LoggedChange, Source
 from recollect.backends.curated.review import approve, enqueue, reject, undo
-from recollect.backends.curated.shorten import LOG_LIMIT
-from recollect.backends.curated.text import serialise
 from recollect.errors import MemoryNotFoundError, StaleChangeError
 
 WORDS = st.sampled_from(["a", "b", "ab", "c", "abc"])

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.backends.curated.plan import Change, Operation, Plan, Refusal, plan, preview, read_change
-from recollect.backends.curated.text import length, parse, serialise
+from recollect.backends.curated.entries import (
+    Change,
+    Operation,
+    Plan,
+    Refusal,
+    length,
+    parse,
+    plan,
+    preview,
+    read_change,
+    serialise,
+)
 
 ENTRIES = ("Likes tea", "Likes tea with milk", "Lives in Lisbon")
 WORDS = st.text(st.sampled_from("ab§\n \r"), max_size=8)

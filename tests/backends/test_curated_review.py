@@ -14,7 +14,7 @@ from recollect import (
     StorageFullError,
 )
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.edits import Edit
+from recollect.backends.curated.entries import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import History, Source
 from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.backends.curated.scan import find_threat
-from recollect.backends.curated.snapshot import render
+from recollect.backends.curated.snapshot import find_threat, render
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 

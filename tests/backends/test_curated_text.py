@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.backends.curated.edits import apply_edits, edits_between, revert_edits
-from recollect.backends.curated.text import DELIMITER, entry_problem, length, parse, serialise, usage
+from recollect.backends.curated.entries import (
+    DELIMITER,
+    apply_edits,
+    edits_between,
+    entry_problem,
+    length,
+    parse,
+    revert_edits,
+    serialise,
+    usage,
+)
 
 TRICKY = st.text(st.sampled_from("ab§ \n\r\t\u2028\ufeff\x0b"), max_size=12)
 TEXTS = st.one_of(TRICKY, st.text(max_size=30))

@@ -9,9 +9,9 @@ from tests.backends.curated_runs import addition
 from tests.cli import commands
 from typer.testing import Result
 
+from recollect.backends.curated.entries import Change, Operation
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import Source
-from recollect.backends.curated.plan import Change, Operation
 from recollect.backends.curated.review import enqueue
 
 RUN = Source("tool", "run-1", "s1")

@@ -16,7 +16,7 @@ from recollect.recall.embedding.embedder import chosen_embedder
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.scope import UNSET
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from recollect.recall.index.cache import ImageCache
 from recollect.recall.index.user_index import Image
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.records import SearchChanges
 
 pytestmark = pytest.mark.anyio

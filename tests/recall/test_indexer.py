@@ -13,7 +13,7 @@ from recollect.recall.embedding.embedder import as_embedder
 from recollect.recall.embedding.indexer import MESSAGES_AT_ONCE
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from recollect import Message, Scope, Store, ToolCall, ToolResult
 from recollect.pipeline.processor import RunIds, RunState
 from recollect.pipeline.tool_run import tools_of
 from recollect.runtime.sessions.search import SessionSearch
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.trace import Trace
 
 USER = "local"

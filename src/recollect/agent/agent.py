@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from recollect.agent.prompt import Prompt, checked_run_id, prompt_messages
+from recollect.agent.prompt import Prompt, checked_run_id, last_shown, note_shown, prompt_messages
 from recollect.agent.result import Event, Result
 from recollect.agent.run import OnMemoryError, Plan, Run
-from recollect.agent.shown import last_shown, note_shown
 from recollect.agent.stream import RunStream, SyncStream
 from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, ModelUnavailableError

@@ -19,7 +19,7 @@ from recollect.recall.embedding.embedder import Embedding
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 
 if TYPE_CHECKING:

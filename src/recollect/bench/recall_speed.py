@@ -19,7 +19,7 @@ from recollect.recall.index.cache import MOST_MESSAGES
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.engine import Statement
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.sqlite.connection import MEMORY
 from recollect.storage.sqlite.engine import SqliteEngine
 from recollect.storage.store import Store

@@ -29,7 +29,7 @@ from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.loop import AgentLoop
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 _CURATED_LIMIT = 2.0  # milliseconds over the bare loop
 _TIMEOUT = 0.25

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated.durable import replace_file
+from recollect.backends.curated.files import replace_file
 from recollect.cli.output import say
 from recollect.errors import ConfigError, ConflictError
 from recollect.runtime.config.file import FILE, FOLDER

@@ -4,12 +4,11 @@ from typing import Annotated
 
 import typer
 
+from recollect.backends.curated.entries import Refusal
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange, change_as_json
-from recollect.backends.curated.plan import Refusal
-from recollect.backends.curated.queue import PendingChange, pending_as_json
+from recollect.backends.curated.review import PendingChange, foreseen, pending_as_json
 from recollect.backends.curated.review import approve as approve_change
-from recollect.backends.curated.review import foreseen
 from recollect.cli.memory_folder import (
     Folder,
     change_lines,

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from recollect.backends.curated.backend import DEFAULT_FOLDER
-from recollect.backends.curated.edits import Edit
+from recollect.backends.curated.entries import Edit, Operation, Target
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange
-from recollect.backends.curated.plan import Operation
-from recollect.backends.curated.text import Target
 from recollect.cli.options import DEFAULT_CONFIG
 from recollect.cli.output import printable
 from recollect.errors import MemoryNotFoundError

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated.queue import PendingChange, pending_as_json
+from recollect.backends.curated.review import PendingChange, pending_as_json
 from recollect.backends.curated.review import reject as reject_change
 from recollect.cli.memory_folder import Folder, existing_folder
 from recollect.cli.options import DEFAULT_CONFIG, Config, Json

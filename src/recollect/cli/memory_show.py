@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from recollect.backends.curated.entries import FILE_NAMES, TARGETS, Target, usage
 from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.scan import find_threat
-from recollect.backends.curated.text import FILE_NAMES, TARGETS, Target, usage
+from recollect.backends.curated.snapshot import find_threat
 from recollect.cli.memory_folder import Folder, existing_folder
 from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import printable, write_json, write_lines

@@ -8,7 +8,7 @@ from typing import ClassVar
 from recollect.errors import InvalidArgumentError
 from recollect.pipeline.processor import Processor, RunContext, RunIds
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 
 NOBODY = "thread-of-nobody:"

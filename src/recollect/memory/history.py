@@ -17,7 +17,7 @@ from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fenced
 from recollect.validation import check_int

@@ -33,7 +33,7 @@ from recollect.recall.settings import (
     recall_settings,
 )
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_int, check_text, checked_list

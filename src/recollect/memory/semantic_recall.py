@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.processor import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
-    from recollect.storage.handle import StoreHandle
+    from recollect.storage.opening import StoreHandle
     from recollect.storage.store import Store
 
 HERE = "Earlier in this conversation:"

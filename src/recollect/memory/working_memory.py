@@ -26,7 +26,7 @@ from recollect.memory.fields import Shape, Template, read_schema
 from recollect.messages import Message
 from recollect.pipeline.processor import RunContext
 from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_flag, check_model

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from recollect.agent.agent import Agent
-from recollect.backends.audit import StoreAudit
-from recollect.backends.base import MemoryBackend
+from recollect.backends.base import MemoryBackend, StoreAudit
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
@@ -26,7 +25,7 @@ from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 _PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 

@@ -15,7 +15,6 @@ from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, query
-from recollect.storage.erase import KINDS
 from recollect.storage.export_format import (
     EVENT_FIELDS,
     FORMAT,
@@ -38,6 +37,7 @@ from recollect.storage.turns import (
     numbers_drawn,
     places_in_thread,
 )
+from recollect.storage.users import KINDS
 from recollect.working_memory import KEPT_VERSIONS
 
 

@@ -5,16 +5,13 @@ their sum. Every method takes the scope it works on, keyword-only and
 required; only deleting by integer id and listing users name no user, and take the tenant instead.
 """
 
-from recollect.storage.erase import Erasure
 from recollect.storage.events import Events
 from recollect.storage.export import Transfer
 from recollect.storage.history import History
 from recollect.storage.search_rows import SearchRows
 from recollect.storage.threads import Threads
 from recollect.storage.turns import Turns
-from recollect.storage.user_memory import UserMemories
-from recollect.storage.user_state import UserStates
-from recollect.storage.users import UserEpochs
+from recollect.storage.users import Erasure, UserEpochs, UserMemories, UserStates
 from recollect.storage.working_memory import WorkingMemories
 
 

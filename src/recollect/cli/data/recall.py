@@ -18,7 +18,7 @@ from recollect.cli.options import (
 )
 from recollect.cli.output import console, printable, write_json
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 if TYPE_CHECKING:
     from rich.text import Text

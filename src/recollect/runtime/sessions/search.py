@@ -19,7 +19,7 @@ from recollect.runtime.sessions.text import snippet_of
 from recollect.runtime.sessions.tool import Sort, Speaker, make_tool
 from recollect.runtime.sessions.transcripts import beginning_of, end_of, first_words, passage_around
 from recollect.scope import Scope
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.validation import check_choice, check_id, check_int
 
 if TYPE_CHECKING:

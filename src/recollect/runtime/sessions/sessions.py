@@ -12,7 +12,7 @@ from recollect.runtime.sessions.records import SessionSummary
 from recollect.runtime.sessions.transcripts import first_words
 from recollect.runtime.skills import SkillsProcessor
 from recollect.scope import Scope
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.records import AuditEvent, Thread
 from recollect.validation import check_id
 

@@ -1,17 +1,115 @@
-"""What a change makes of a list of entries: plain functions, without files.
+"""The form of a curated file: entries with a line of one sign between them.
+
+A file is only changed if it is exactly what we would have written, so that nothing a person wrote is lost.
+Three things are tolerated and kept: a byte order mark, line breaks at the end, and nothing but whitespace,
+which is an empty file.
+
+What a change makes of a list of entries: plain functions, without files.
 
 A change is a list of operations and happens whole or not at all. A refusal says what to do about it, because
 it is a model that reads it.
+
+What differs between two lists of entries, written down so that it can be shown, repeated and undone.
 """
 
+import hashlib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, cast, get_args
+from difflib import SequenceMatcher
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.backends.curated.text import TARGETS, Target, entry_problem, length
 from recollect.errors import InvalidArgumentError
 from recollect.validation import check_text
+
+Target: TypeAlias = Literal["memory", "user"]
+"""Which of the two files: the agent's own notes, or what it knows about the user."""
+
+TARGETS: tuple[Target, ...] = get_args(Target)
+"""Both targets."""
+
+FILE_NAMES: Mapping[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
+"""The file of each target."""
+
+LIMITS: Mapping[Target, int] = {"memory": 2200, "user": 1375}
+"""How many characters each file may have if nothing else is said, delimiters included."""
+
+SIGN = "§"
+"""The sign that stands alone on the line between two entries."""
+
+DELIMITER = f"\n{SIGN}\n"
+"""What stands between two entries."""
+
+_MARK = "\ufeff"
+
+
+class Parsed(NamedTuple):
+    """What a file holds; `problem` says why it must not be written, if so."""
+
+    entries: tuple[str, ...] = ()
+    start: str = ""
+    ending: str = ""
+    problem: str | None = None
+
+
+def parse(text: str) -> Parsed:
+    """Read a file's text; the entries are there even if the file may not be written."""
+    start = _MARK if text.startswith(_MARK) else ""
+    body = text.removeprefix(start)
+    kept = body.rstrip("\n")
+    ending = body[len(kept) :]
+    if not body.strip():
+        return Parsed((), start, ending)
+    entries = tuple(filter(None, (piece.strip() for piece in kept.split(DELIMITER))))
+    return Parsed(entries, start, ending, _problem(entries, kept))
+
+
+def serialise(entries: Sequence[str], start: str = "", ending: str = "") -> str:
+    """Return the text of a file."""
+    return f"{start}{DELIMITER.join(entries)}{ending}"
+
+
+def length(entries: Sequence[str]) -> int:
+    """Return how many characters count against the limit."""
+    return len(serialise(entries))
+
+
+def usage(entries: Sequence[str], limit: int) -> str:
+    """Say how full a file is."""
+    size = length(entries)
+    return f"{100 * size // limit}% — {size}/{limit} chars"
+
+
+def fingerprint(entries: Sequence[str]) -> str:
+    """Return what tells two states of a file apart."""
+    return hashlib.sha256(serialise(entries).encode()).hexdigest()[:24]
+
+
+def entry_problem(text: str) -> str | None:
+    """Say why a text cannot be an entry of a file, or None."""
+    if not text.strip():
+        return "is empty"
+    if text != text.strip() or text.startswith(_MARK):
+        return "begins or ends with whitespace"
+    if any(line.strip() == SIGN for line in text.splitlines()):
+        return f"has a line with nothing but {SIGN}, which separates entries"
+    return None
+
+
+def _problem(entries: Sequence[str], kept: str) -> str | None:
+    problem = _first_problem(entries, kept)
+    # They are behind whatever else seems to be wrong, and nobody sees them.
+    return "it has Windows line ends" if problem and "\r" in kept else problem
+
+
+def _first_problem(entries: Sequence[str], kept: str) -> str | None:
+    for place, entry in enumerate(entries, 1):
+        if problem := entry_problem(entry):
+            return f"entry {place} {problem}"
+    if serialise(entries) != kept:
+        return f"it has empty entries, or blank lines or spaces around a line with {SIGN} or at the start"
+    return None
+
 
 Action: TypeAlias = Literal["add", "replace", "remove"]
 """What an operation does with an entry."""
@@ -213,3 +311,77 @@ def _operation(value: object) -> Operation | Refusal:
         if text is not None and not isinstance(text, str):
             return Refusal(f"{name} must be text")
     return Operation(action, cast("str | None", content), cast("str | None", old_text))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry that was added (no `before`), removed (no `after`) or changed, at a place of the list.
+
+    The places of several edits are those at the time of each, from first to last.
+    """
+
+    place: int
+    before: str | None
+    after: str | None
+
+
+def edits_between(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
+    """Return the edits that make the new entries of the old ones."""
+    # What both begin and end with is left out: many equal entries would cost their number squared.
+    first = _shared(old, new)
+    last = _shared(old[first:][::-1], new[first:][::-1])
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    edits: list[Edit] = []
+    for kind, i1, i2, j1, j2 in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        paired, place = min(i2 - i1, j2 - j1), first + j1
+        edits += [Edit(place + k, old[i1 + k], new[j1 + k]) for k in range(paired)]
+        edits += [Edit(place + paired, old[i], None) for i in range(i1 + paired, i2)]
+        edits += [Edit(first + j, None, new[j]) for j in range(j1 + paired, j2)]
+    return tuple(edits)
+
+
+def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
+    """Return what the edits make of the entries, or None if they were made for others."""
+    now = list(entries)
+    for edit in edits:
+        end = edit.place + (edit.before is not None)
+        if edit.place < 0 or end > len(now) or now[edit.place : end] != _listed(edit.before):
+            return None
+        now[edit.place : end] = _listed(edit.after)
+    return tuple(now)
+
+
+def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
+    """Return the entries without the edits, also if others were made since; None if these are not there."""
+    exactly = apply_edits(entries, [Edit(one.place, one.after, one.before) for one in reversed(edits)])
+    if exactly is not None:
+        return exactly
+    added = {edit.after for edit in edits if edit.before is None}
+    # An entry that was only moved may stay where it is.
+    moved = added & {edit.before for edit in edits if edit.after is None}
+    now = list(entries)
+    for edit in reversed(edits):
+        if (edit.before is None or edit.after is None) and moved & {edit.before, edit.after}:
+            continue
+        if edit.after is not None:
+            if edit.after not in now:
+                return None
+            is_at_place = edit.place < len(now) and now[edit.place] == edit.after
+            place = edit.place if is_at_place else now.index(edit.after)
+            # Somebody may have written again what stood there before.
+            now[place : place + 1] = [] if edit.before in now else _listed(edit.before)
+        elif edit.before is not None and edit.before not in now:
+            now.insert(edit.place, edit.before)
+    return tuple(now)
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many entries both begin with."""
+    pairs = zip(old, new, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
+
+
+def _listed(entry: str | None) -> list[str]:
+    return [] if entry is None else [entry]
