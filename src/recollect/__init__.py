@@ -82,8 +82,7 @@ if TYPE_CHECKING:
     from recollect.guards.unicode_normalizer import UnicodeNormalizer
     from recollect.runtime.config.models import RuntimeConfig
     from recollect.runtime.loader import Engine, EngineLoader
-    from recollect.runtime.loop import AgentLoop
-    from recollect.runtime.result import AgentRunResult
+    from recollect.runtime.loop import AgentLoop, AgentRunResult
     from recollect.text.tokens import count_tokens
 
 __all__ = [

@@ -31,7 +31,7 @@ LATE = {
     "recollect.runtime.config.models": ("RuntimeConfig",),
     "recollect.runtime.loader": ("Engine", "EngineLoader"),
     "recollect.runtime.loop": ("AgentLoop",),
-    "recollect.runtime.result": ("AgentRunResult",),
+    "recollect.runtime.loop": ("AgentRunResult",),
     "recollect.text.tokens": ("count_tokens",),
 }
 """Where each name comes from."""

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.terminal import Terminal
 from tests.cli.test_chat import MAIN, piped
 
-from recollect.cli.chat.waits import told_waits
+from recollect.cli.chat.loop import told_waits
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.sqlite.connection import connect
@@ -83,7 +83,7 @@ def test_ctrl_c_ends_the_wait_for_the_store_and_so_does_leaving(folder: Path) ->
 @pytest.mark.anyio
 async def test_only_what_goes_on_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that has ended, and one that streams, are not waited for."""
-    monkeypatch.setattr("recollect.cli.chat.waits._PATIENCE", 0.0)
+    monkeypatch.setattr("recollect.cli.chat.loop._PATIENCE", 0.0)
     told: list[str] = []
     trace = Trace()
     async with told_waits(trace, told.append):

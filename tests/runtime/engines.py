@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.backends.gateway_server import KEY, GatewayServer, gateway_server
 
 from recollect.runtime.loader import Engine, EngineLoader
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent

@@ -14,7 +14,7 @@ from tests.runtime.engines import Setup, loaded
 from recollect.cli.chat.pipe import as_json
 from recollect.cli.chat.why import explanation
 from recollect.errors import RecollectError
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]

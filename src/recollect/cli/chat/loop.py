@@ -1,19 +1,24 @@
 """The event loop of a chat: in a thread of its own, beside the one that waits for the person.
 
 What goes on behind an answer (`persist: after`) so goes on while somebody types or a pipe is silent.
+
+Saying what a chat waits for: a person who sees nothing happen does not know whether to stop it.
 """
 
+import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Coroutine, Generator
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from recollect.cli.output import say
 from recollect.concurrency.portal import Portal
 from recollect.runtime.loader import Engine
+from recollect.trace import Trace, TraceEntry
 
 T = TypeVar("T")
 
@@ -80,3 +85,37 @@ def _without_interrupts() -> Generator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_PATIENCE = 2.0  # seconds, until it is said what is waited for
+_LOOK = 0.25  # seconds between two looks
+
+_IN_WORDS = {
+    ("message-history", "input"): "reading this session",
+    ("message-persistence", "commit"): "saving this turn; another process may be writing to the store",
+    ("long-term-memory", "input"): "asking long-term memory",
+    ("long-term-memory", "commit"): "telling long-term memory of this turn",
+}
+
+
+@asynccontextmanager
+async def told_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Tell, while the block runs, what takes long before the model is asked or behind its answer."""
+    telling = asyncio.create_task(_tell(trace, tell))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+async def _tell(trace: Trace, tell: Callable[[str], None]) -> None:
+    told: TraceEntry | None = None
+    while True:
+        await asyncio.sleep(_LOOK)
+        entry = trace.under_way()
+        if entry is None or entry is told or entry.phase not in {"input", "commit"}:
+            continue
+        if time.time_ns() - entry.started_at_ns >= _PATIENCE * 1e9:
+            told = entry
+            doing = _IN_WORDS.get((entry.processor_id, entry.phase), f"waiting for {entry.processor_id}")
+            tell(f"(still {doing}; Ctrl-C stops)")

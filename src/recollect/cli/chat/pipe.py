@@ -11,7 +11,7 @@ from recollect.cli.output import printable, say, write_lines
 from recollect.cli.problems import exit_code, one_line
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.runtime.loader import Engine
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 
 
 class PipedChat:

@@ -12,15 +12,13 @@ import typer
 
 from recollect.backends.base import StartedRun
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.cli.chat.loop import ChatLoop
-from recollect.cli.chat.waits import told_waits
+from recollect.cli.chat.loop import ChatLoop, told_waits
 from recollect.cli.chat.why import explanation
 from recollect.cli.output import printable
 from recollect.cli.problems import one_line
 from recollect.errors import RecollectError
 from recollect.runtime.loader import Engine
-from recollect.runtime.loop import SessionStream
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult, SessionStream
 from recollect.storage.records import AuditEvent
 from recollect.validation import check_id
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from recollect.messages import Message
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 from recollect.runtime.skills import is_skill
 from recollect.storage.records import AuditEvent
 from recollect.trace import TraceEntry

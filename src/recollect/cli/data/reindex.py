@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli.options import Json, System, Tenant, Url, chosen_tenant, existing_database
-from recollect.cli.output import write_json, write_lines
-from recollect.cli.progress import progress_bar
+from recollect.cli.output import progress_bar, write_json, write_lines
 from recollect.errors import ModelUnavailableError
 from recollect.storage.opening import open_store
 

@@ -1,4 +1,6 @@
-"""Sessions as a model is shown them: quoted as data, one line a message, and never too much.
+"""What a search of sessions gives back: threads and messages of the store, and how they belong together.
+
+Sessions as a model is shown them: quoted as data, one line a message, and never too much.
 
 What was said in a session may try to pass for somebody else's line, or to leave the quotation. So every
 further line of a text is indented, ids and titles are kept to one line, and all of it stands inside memory's
@@ -7,13 +9,49 @@ fence.
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.messages import Message
-from recollect.runtime.sessions.records import Passage, SessionMatch, SessionSummary
 from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.text.quoting import fenced
 from recollect.text.terms import terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A message that was found, the words around the match, and what was said right before and after it."""
+
+    message: Message
+    snippet: str
+    before: tuple[Message, ...] = ()
+    after: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMatch:
+    """A session in which something was found, the best hit first."""
+
+    session: Thread
+    hits: tuple[SessionHit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session, and the words that it began with."""
+
+    session: Thread
+    first_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Talk of one session in order; with a `tail` something between the two is left out."""
+
+    session: Thread
+    messages: tuple[Message, ...]
+    tail: tuple[Message, ...] = ()
+
 
 MOST_CHARACTERS = 12_000
 """How long an answer of the tool is at most."""
