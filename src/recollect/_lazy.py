@@ -30,8 +30,7 @@ LATE = {
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
     "recollect.runtime.config.models": ("RuntimeConfig",),
     "recollect.runtime.loader": ("Engine", "EngineLoader"),
-    "recollect.runtime.loop": ("AgentLoop",),
-    "recollect.runtime.loop": ("AgentRunResult",),
+    "recollect.runtime.loop": ("AgentLoop", "AgentRunResult"),
     "recollect.text.tokens": ("count_tokens",),
 }
 """Where each name comes from."""

@@ -22,8 +22,9 @@ from recollect.backends.curated.backend import DEFAULT_FOLDER
 from recollect.backends.curated.entries import FILE_NAMES, TARGETS, Edit, Operation, Refusal, Target, usage
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LoggedChange, change_as_json
-from recollect.backends.curated.review import PendingChange, foreseen, pending_as_json
+from recollect.backends.curated.queue import PendingChange, pending_as_json
 from recollect.backends.curated.review import approve as approve_change
+from recollect.backends.curated.review import foreseen
 from recollect.backends.curated.review import reject as reject_change
 from recollect.backends.curated.review import undo as undo_change
 from recollect.backends.curated.snapshot import find_threat

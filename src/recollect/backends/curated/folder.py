@@ -34,7 +34,7 @@ from recollect.backends.curated.journal import (
     new_id,
     shorten,
 )
-from recollect.backends.curated.review import PendingChange, Queue
+from recollect.backends.curated.queue import PendingChange, Queue
 from recollect.backends.curated.snapshot import find_threat
 from recollect.errors import (
     RecollectError,

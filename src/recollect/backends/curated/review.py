@@ -1,13 +1,6 @@
-"""Changes of curated memory that wait until a person accepts or rejects them, in a file of JSON.
+"""What a person does with changes of curated memory: accepts, rejects or undoes them."""
 
-What a person does with changes of curated memory: accepts, rejects or undoes them.
-"""
-
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import cast
+from collections.abc import Sequence
 
 from recollect.backends.curated.entries import (
     FILE_NAMES,
@@ -15,87 +8,14 @@ from recollect.backends.curated.entries import (
     Change,
     Edit,
     Refusal,
-    change_to_json,
     edits_between,
-    read_change,
     revert_edits,
 )
-from recollect.backends.curated.files import read_file, replace_file
 from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
 from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
-from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageCorruptError, StorageFullError
+from recollect.backends.curated.queue import PendingChange
+from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
-
-
-@dataclass(frozen=True, slots=True)
-class PendingChange:
-    """A change that waits: what it is, the limit of its file, and the run it comes from."""
-
-    id: str
-    at: str
-    run_id: str
-    session_id: str
-    limit: int
-    change: Change
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The file of waiting changes; hold the lock of its folder to write it."""
-
-    path: Path
-
-    def read(self) -> tuple[PendingChange, ...]:
-        """Return all that wait, oldest first; a file that cannot be read is an error, and nothing passes."""
-        found = read_file(self.path)
-        if found is None:
-            return ()
-        try:
-            waiting = tuple(_pending(value) for value in _listed(json.loads(found.data)))
-            _as_bytes(waiting)  # JSON can spell half a character, which no file can hold
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise StorageCorruptError(
-                f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
-                "Until then no change is accepted"
-            ) from None
-        return waiting
-
-    def write(self, waiting: Sequence[PendingChange]) -> None:
-        """Put other changes in the place of those that waited."""
-        replace_file(self.path, _as_bytes(waiting), read_file(self.path))
-
-
-def pending_as_json(one: PendingChange) -> dict[str, object]:
-    """Return a waiting change for people and programs."""
-    return {
-        "id": one.id,
-        "at": one.at,
-        "run_id": one.run_id,
-        "session_id": one.session_id,
-        "limit": one.limit,
-        **change_to_json(one.change),
-    }
-
-
-def _as_bytes(waiting: Sequence[PendingChange]) -> bytes:
-    text = json.dumps([pending_as_json(one) for one in waiting], ensure_ascii=False, indent=1)
-    return text.encode() + b"\n"
-
-
-def _listed(value: object) -> list[Mapping[str, object]]:
-    if not isinstance(value, list):
-        raise TypeError
-    return cast("list[Mapping[str, object]]", value)
-
-
-def _pending(value: Mapping[str, object]) -> PendingChange:
-    change, limit = read_change(value), value["limit"]
-    ids = [value[name] for name in ("id", "at", "run_id", "session_id")]
-    if isinstance(change, Refusal) or not isinstance(limit, int):
-        raise TypeError
-    texts = [text for text in ids if isinstance(text, str)]
-    return PendingChange(texts[0], texts[1], texts[2], texts[3], limit, change)
-
 
 MOST_WAITING = 200
 """How many changes may wait for a person; more are refused."""

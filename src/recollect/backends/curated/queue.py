@@ -1,0 +1,81 @@
+"""Changes of curated memory that wait until a person accepts or rejects them, in a file of JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from recollect.backends.curated.entries import Change, Refusal, change_to_json, read_change
+from recollect.backends.curated.files import read_file, replace_file
+from recollect.errors import StorageCorruptError
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """A change that waits: what it is, the limit of its file, and the run it comes from."""
+
+    id: str
+    at: str
+    run_id: str
+    session_id: str
+    limit: int
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The file of waiting changes; hold the lock of its folder to write it."""
+
+    path: Path
+
+    def read(self) -> tuple[PendingChange, ...]:
+        """Return all that wait, oldest first; a file that cannot be read is an error, and nothing passes."""
+        found = read_file(self.path)
+        if found is None:
+            return ()
+        try:
+            waiting = tuple(_pending(value) for value in _listed(json.loads(found.data)))
+            _as_bytes(waiting)  # JSON can spell half a character, which no file can hold
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise StorageCorruptError(
+                f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
+                "Until then no change is accepted"
+            ) from None
+        return waiting
+
+    def write(self, waiting: Sequence[PendingChange]) -> None:
+        """Put other changes in the place of those that waited."""
+        replace_file(self.path, _as_bytes(waiting), read_file(self.path))
+
+
+def pending_as_json(one: PendingChange) -> dict[str, object]:
+    """Return a waiting change for people and programs."""
+    return {
+        "id": one.id,
+        "at": one.at,
+        "run_id": one.run_id,
+        "session_id": one.session_id,
+        "limit": one.limit,
+        **change_to_json(one.change),
+    }
+
+
+def _as_bytes(waiting: Sequence[PendingChange]) -> bytes:
+    text = json.dumps([pending_as_json(one) for one in waiting], ensure_ascii=False, indent=1)
+    return text.encode() + b"\n"
+
+
+def _listed(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list):
+        raise TypeError
+    return cast("list[Mapping[str, object]]", value)
+
+
+def _pending(value: Mapping[str, object]) -> PendingChange:
+    change, limit = read_change(value), value["limit"]
+    ids = [value[name] for name in ("id", "at", "run_id", "session_id")]
+    if isinstance(change, Refusal) or not isinstance(limit, int):
+        raise TypeError
+    texts = [text for text in ids if isinstance(text, str)]
+    return PendingChange(texts[0], texts[1], texts[2], texts[3], limit, change)
