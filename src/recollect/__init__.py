@@ -47,7 +47,8 @@ from recollect.messages import (
     ToolCall,
     ToolResult,
 )
-from recollect.pipeline.processor import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
+from recollect.pipeline.context import RunContext, TripWire
+from recollect.pipeline.processor import Processor, ProcessorProvider, TextDelta
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope

@@ -5,8 +5,8 @@ from tests.agent.support import ADA, CALL, Mode, answer, both_modes, lookup, mod
 
 from recollect import Agent, InvalidArgumentError, Memory, Message, Processor, RecollectError, RunContext
 from recollect.messages import ToolCall
+from recollect.pipeline.context import kept_call, tool_context
 from recollect.pipeline.processor import StreamPart
-from recollect.pipeline.tool_run import kept_call, tool_context
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

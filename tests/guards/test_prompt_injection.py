@@ -20,7 +20,7 @@ from recollect import (
 from recollect.guards.injection import classifier as classifier_module
 from recollect.guards.injection import detector as prompt_injection
 from recollect.guards.injection.detector import NOTICE, Judgement
-from recollect.pipeline.processor import RunState
+from recollect.pipeline.context import RunState
 from recollect.text.quoting import fenced_parts
 
 pytestmark = pytest.mark.anyio

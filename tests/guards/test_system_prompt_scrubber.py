@@ -21,7 +21,7 @@ from recollect import (
     TripWire,
 )
 from recollect.guards.detection import Detection
-from recollect.pipeline.processor import RunState
+from recollect.pipeline.context import RunState
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -3,7 +3,7 @@
 from typing import Any
 
 from recollect import Message, Processor, RunContext, Trace
-from recollect.pipeline.processor import RunIds, RunState
+from recollect.pipeline.context import RunIds, RunState
 from recollect.trace import Phase
 
 

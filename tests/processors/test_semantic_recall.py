@@ -11,7 +11,7 @@ from tests.recall.embedders import Broken, Words
 
 from recollect import InvalidArgumentError, Message, Scope, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
-from recollect.pipeline.processor import RunState
+from recollect.pipeline.context import RunState
 from recollect.recall.embedding.embedder import chosen_embedder
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings

@@ -11,7 +11,7 @@ from tests.processors.contexts import context, new_run, save
 
 from recollect import InvalidArgumentError, Message, ModelError, Scope, Store, WorkingMemoryProcessor
 from recollect.errors import ModelUnavailableError
-from recollect.pipeline.processor import RunState
+from recollect.pipeline.context import RunState
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from recollect import Message, Scope, Store, ToolCall, ToolResult
-from recollect.pipeline.processor import RunIds, RunState
-from recollect.pipeline.tool_run import tools_of
+from recollect.pipeline.context import RunIds, RunState, tools_of
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.storage.opening import StoreHandle
 from recollect.trace import Trace

@@ -15,15 +15,8 @@ from recollect.errors import InvalidArgumentError, ModelUnavailableError
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand
-from recollect.pipeline.processor import (
-    Ids,
-    Processor,
-    ProcessorProvider,
-    RunIds,
-    RunState,
-    ToolProvider,
-    run_ids,
-)
+from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
+from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
 from recollect.trace import Trace
 from recollect.validation import check_int, check_model, check_text
 

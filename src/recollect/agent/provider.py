@@ -32,7 +32,7 @@ from recollect.messages import (
     clean_text,
     new_message_id,
 )
-from recollect.pipeline.processor import TripWire
+from recollect.pipeline.context import TripWire
 from recollect.validation import MAX_ID_BYTES, check_json
 
 T = TypeVar("T")

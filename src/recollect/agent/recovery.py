@@ -17,9 +17,10 @@ from recollect.errors import StorageError
 from recollect.memory.history import MessagePersistenceProcessor
 from recollect.messages import ABORTED, Message, Part, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunContext, RunState
 from recollect.pipeline.input import run_on_messages
 from recollect.pipeline.output import OutputChain
-from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 
 
 class Seen:

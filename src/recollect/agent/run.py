@@ -20,10 +20,10 @@ from recollect.agent.telemetry import emit_spans
 from recollect.errors import WrongOwnerError
 from recollect.messages import ABORTED, Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunState, TripWire, tools_of
 from recollect.pipeline.input import run_input, run_next_step, run_tool_call, run_tool_result
 from recollect.pipeline.output import OutputChain
-from recollect.pipeline.processor import Processor, RunState, StreamPart, TextDelta, TripWire
-from recollect.pipeline.tool_run import tools_of
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 from recollect.pipeline.turn import TurnBuilder, assistant_id
 from recollect.validation import MAX_TEXT_BYTES
 

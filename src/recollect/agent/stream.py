@@ -20,7 +20,7 @@ from recollect.messages import Message
 from recollect.trace import Trace
 
 if TYPE_CHECKING:
-    from recollect.pipeline.processor import TripWire
+    from recollect.pipeline.context import TripWire
 
 Item: TypeAlias = Event | BaseException | None
 """What the task of a run hands over: an event, an error, or the end."""

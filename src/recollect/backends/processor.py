@@ -9,7 +9,8 @@ from recollect.backends.rendering import as_parts, shown_items
 from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import ABORTED, Message, now
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -9,8 +9,9 @@ from recollect.guards.leaks.scrubber import SystemPromptScrubber
 from recollect.guards.pii.detector import PIIDetector
 from recollect.guards.token_limiter import TokenLimiterProcessor
 from recollect.messages import Message
+from recollect.pipeline.context import RunIds, RunState
 from recollect.pipeline.output import OutputChain
-from recollect.pipeline.processor import Processor, RunIds, RunState, TextDelta
+from recollect.pipeline.processor import Processor, TextDelta
 from recollect.trace import Trace
 
 INSTRUCTIONS = """You answer for the harbour office of a small town. Be polite and brief.

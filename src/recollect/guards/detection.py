@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 
 _log = logging.getLogger("recollect")
 

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.messages import Message, Part, TextPart
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_int, check_model, check_share
 

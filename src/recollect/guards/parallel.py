@@ -10,15 +10,9 @@ from recollect.guards.holdback import Span, ordered
 from recollect.guards.spans import SpanGuard
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import HOOKS, id_of
+from recollect.pipeline.context import RunContext, TripWire
 from recollect.pipeline.input import run_hook, run_on_messages
-from recollect.pipeline.processor import (
-    Processor,
-    ProcessorProvider,
-    RunContext,
-    StreamPart,
-    TripWire,
-    is_changed,
-)
+from recollect.pipeline.processor import Processor, ProcessorProvider, StreamPart, is_changed
 
 _ON_MESSAGES = ("process_input", "process_output_result")
 _ON_STREAM = ("process_output_stream", "finish_output_stream")

@@ -13,7 +13,8 @@ from recollect.guards.holdback import REDACTED, HoldBack, Span, WholeText, apply
 from recollect.guards.json_texts import map_named_texts
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
-from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, is_changed
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, is_changed
 
 P = TypeVar("P", bound=ToolCall | ToolResult)
 

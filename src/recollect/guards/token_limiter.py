@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
-from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.pipeline.prompt_order import start_of_turn
 from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
 from recollect.tool_pairs import assign_units

@@ -5,7 +5,8 @@ from typing import cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, Part, ToolCall, ToolResult
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 from recollect.pipeline.prompt_order import start_of_turn
 from recollect.validation import check_id
 

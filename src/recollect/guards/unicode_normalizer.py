@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from recollect.guards.json_texts import map_texts
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.text.normalizing import Form, NormalStream, Style, normalised
 from recollect.validation import check_choice, check_flag
+
+if TYPE_CHECKING:
+    from recollect.pipeline.context import RunContext
 
 
 class UnicodeNormalizer(Processor):

@@ -6,7 +6,8 @@ What processors of memory share: where memory is kept, and whose memory a run is
 from typing import ClassVar
 
 from recollect.errors import InvalidArgumentError
-from recollect.pipeline.processor import Processor, RunContext, RunIds
+from recollect.pipeline.context import RunContext, RunIds
+from recollect.pipeline.processor import Processor
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store

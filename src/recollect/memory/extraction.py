@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.memory.fields import Shape, check_names
 from recollect.messages import Message, clean_json
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fenced
 from recollect.working_memory import Strategy, is_blank
 

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from recollect.errors import ConflictError, StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store

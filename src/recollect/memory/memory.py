@@ -24,7 +24,8 @@ from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
 from recollect.memory.working_memory import WorkingMemoryProcessor, working_memory_options
 from recollect.messages import Message, Role
-from recollect.pipeline.processor import Ids, Processor, RunIds, run_ids
+from recollect.pipeline.context import Ids, RunIds, run_ids
+from recollect.pipeline.processor import Processor
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TOP_K,

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from recollect.messages import Message
+from recollect.pipeline.context import RunContext
 from recollect.pipeline.input import checked_messages
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.processor import Processor
 
 
 class OldMemoryProcessor(Protocol):

@@ -3,7 +3,7 @@
 from recollect.errors import StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store

@@ -22,7 +22,7 @@ from recollect.text.quoting import fenced_parts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from recollect.pipeline.processor import RunContext
+    from recollect.pipeline.context import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
     from recollect.storage.opening import StoreHandle

@@ -24,7 +24,7 @@ from recollect.memory.extraction import (
 )
 from recollect.memory.fields import Shape, Template, read_schema
 from recollect.messages import Message
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 from recollect.errors import RecollectError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
-from recollect.pipeline.processor import Processor, RunContext, RunState, TripWire
+from recollect.pipeline.context import RunContext, RunState, TripWire
+from recollect.pipeline.processor import Processor
 from recollect.trace import describe_changes, describe_tool_changes
 
 T = TypeVar("T", ToolCall, ToolResult)

@@ -16,8 +16,9 @@ from typing import TypeAlias, cast
 from recollect.errors import RecollectError
 from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunContext, RunState
 from recollect.pipeline.input import run_on_messages
-from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 from recollect.pipeline.stage import Stage, StreamHook
 from recollect.pipeline.turn import TurnBuilder, assistant_id
 from recollect.trace import TraceEntry

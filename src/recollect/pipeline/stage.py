@@ -7,8 +7,9 @@ from typing import TypeAlias, cast
 from recollect.errors import RecollectError
 from recollect.messages import ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunContext, RunState, TripWire
 from recollect.pipeline.input import hook_of, run_hook
-from recollect.pipeline.processor import Processor, RunContext, RunState, StreamPart, TextDelta, TripWire
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 from recollect.pipeline.turn import TurnBuilder
 from recollect.trace import TraceEntry, describe_tool_changes
 

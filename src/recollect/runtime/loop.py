@@ -11,7 +11,7 @@ from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.agent.stream import RunStream
 from recollect.messages import Message
-from recollect.pipeline.processor import TripWire
+from recollect.pipeline.context import TripWire
 from recollect.runtime.sessions.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
 from recollect.trace import Trace

@@ -7,7 +7,8 @@ from typing import ClassVar, cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 from recollect.validation import check_text
 
 SKILL_FILE = "SKILL.md"

@@ -18,8 +18,7 @@ from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.snapshot import shown
 from recollect.concurrency.threads import Offload
 from recollect.errors import RecollectError
-from recollect.pipeline.processor import RunContext
-from recollect.pipeline.tool_run import kept_call, tool_context
+from recollect.pipeline.context import RunContext, kept_call, tool_context
 
 NAME = "memory"
 """What the tool is called."""

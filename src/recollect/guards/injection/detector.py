@@ -27,11 +27,13 @@ from recollect.guards.injection.evidence import Verdict, find_injections, with_c
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.json_texts import map_texts, texts_of
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.processor import Processor
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from recollect.pipeline.context import RunContext
 
 _END = re.compile(r"[.!?\u3002\uff01\uff1f]+(?=[\s\"'\u201d\u00bb\u300d)]|$)|[\n\u3002\uff01\uff1f]+")
 

@@ -11,7 +11,8 @@ from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.messages import Message, Part, TextPart, ToolCall
-from recollect.pipeline.processor import Processor, RunContext, StreamPart, TextDelta, text_parts
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.validation import check_choice, check_int, check_text, checked_list
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]

@@ -8,7 +8,8 @@ from recollect.errors import InvalidArgumentError, ModelNotAskableError, Recolle
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
-from recollect.pipeline.processor import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 from recollect.text.quoting import fenced
 from recollect.validation import check_choice, check_choices, check_id, check_model, check_share, checked_list
 

@@ -15,7 +15,7 @@ from recollect.guards.pii.finding import Finding, settled
 from recollect.guards.pii.numbers import REGIONS
 from recollect.guards.pii.presidio import Engine
 from recollect.guards.spans import SpanGuard
-from recollect.pipeline.processor import RunContext
+from recollect.pipeline.context import RunContext
 from recollect.validation import check_choice, check_choices, check_share
 
 Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]

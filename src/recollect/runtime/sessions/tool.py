@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
-from recollect.pipeline.tool_run import tool_context
+from recollect.pipeline.context import tool_context
 from recollect.runtime.sessions.text import shown_matches, shown_passage, shown_summaries
 from recollect.text.quoting import neutralised
 
