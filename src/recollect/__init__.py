@@ -30,9 +30,6 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
-from recollect.guards.holdback import Span
-from recollect.guards.parallel import Parallel
-from recollect.guards.spans import SpanGuard
 from recollect.memory.history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.memory.memory import Memory
 from recollect.memory.other_threads import OtherThreadsProcessor
@@ -72,12 +69,15 @@ if TYPE_CHECKING:
     from recollect.backends.gateway.backend import MemoryGatewayBackend
     from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
     from recollect.backends.secret import Secret
+    from recollect.guards.holdback import Span
     from recollect.guards.injection.detector import PromptInjectionDetector
     from recollect.guards.language import LanguageDetector
     from recollect.guards.leaks.scrubber import SystemPromptScrubber
     from recollect.guards.moderation.processor import ModerationProcessor
+    from recollect.guards.parallel import Parallel
     from recollect.guards.pii.detector import PIIDetector
     from recollect.guards.pii.presidio import PresidioEngine
+    from recollect.guards.spans import SpanGuard
     from recollect.guards.token_limiter import TokenLimiterProcessor
     from recollect.guards.tool_call_filter import ToolCallFilterProcessor
     from recollect.guards.unicode_normalizer import UnicodeNormalizer
