@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from tests.agent.guards import EmailGuard, SsnGuard
-from tests.agent.support import answer
+from tests.support.agents import answer
+from tests.support.guards import EmailGuard, SsnGuard
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
 from recollect.pipeline.processor import StreamPart

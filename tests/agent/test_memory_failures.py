@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 
 from recollect import (
     Agent,

@@ -4,9 +4,9 @@ import asyncio
 import re
 
 import pytest
-from tests.agent.guards import SsnGuard, Waiter
-from tests.agent.models import Halting
-from tests.agent.support import ADA, CALL, lookup, texts
+from tests.support.agents import ADA, CALL, lookup, texts
+from tests.support.guards import SsnGuard, Waiter
+from tests.support.models import Halting
 
 from recollect import (
     Agent,

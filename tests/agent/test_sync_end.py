@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from psutil import Process
-from tests.agent.models import Halting
-from tests.agent.support import ADA, model_of
+from tests.support.agents import ADA, model_of
+from tests.support.models import Halting
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Scope, open_store
 from recollect.concurrency.portal import Portal

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, model_of, texts
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, model_of, texts
 
 from recollect import Agent, Memory, Parallel, PromptInjectionDetector, TextPart, UnicodeNormalizer
 from recollect.guards.injection.detector import NOTICE

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.guards.pii_texts import LONG_SECRETS, SAMPLES
-from tests.processors.contexts import new_run
+from tests.guards.pii.texts import LONG_SECRETS, SAMPLES
+from tests.support.contexts import new_run
 
 from recollect import (
     PIIDetector,

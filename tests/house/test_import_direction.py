@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.syntax import parsed
+from tests.support.syntax import parsed
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROOT = "recollect"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, model_of, texts
+from tests.support.agents import ADA, model_of, texts
 
 from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
 from recollect.storage.opening import sqlite_path

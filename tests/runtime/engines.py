@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from tests.backends.gateway_server import KEY, GatewayServer, gateway_server
+from tests.support.gateway_server import KEY, GatewayServer, gateway_server
 
 from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.loop import AgentRunResult

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.backends.failure_modes import MODES, Mode
-from tests.backends.gateway_server import KEY, answers
+from tests.backends.gateway.failure_modes import MODES, Mode
 from tests.runtime.engines import Setup, loaded
+from tests.support.gateway_server import KEY, answers
 
 from recollect.cli.chat.pipe import as_json
 from recollect.cli.chat.why import explanation

