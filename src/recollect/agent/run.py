@@ -1,8 +1,7 @@
-"""Doing the writes that a run has staged: all of them, whatever becomes of one.
+"""One run: the prompt through the input side, the model and its tools, the answer through the output side.
 
-One run: the prompt through the input side, the model and its tools, the answer through the output side.
-
-`generate` and `stream` are the same machine; the one only feeds each answer of the model in one piece.
+`generate` and `stream` are the same machine; `generate` only feeds each answer of the model in one chunk.
+At the end come all the writes that processors staged, whatever becomes of one of them.
 """
 
 import asyncio

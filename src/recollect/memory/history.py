@@ -1,10 +1,8 @@
-"""Recognising what a thread already has in a prompt, for clients that send their whole history again.
+"""Message history: the end of the thread goes before the prompt, and the turn is stored after the answer.
 
-Ids are not enough, because many clients make none. So both sides are read as talk, that is who said what,
-and laid side by side in order. Whatever stands before the last passage that both have is old: it is kept
-already, or it was taken out of the thread. Only what follows is new.
-
-Message history: the end of the thread goes in before the prompt, and the turn is kept after the answer.
+Clients may send their whole history again, and many make no ids. So the stored and the sent messages are
+read as who said what, and aligned in order. Everything before the last passage that both have is old: it is
+stored already, or was deleted from the thread. Only what follows is new.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,8 @@
-"""How recalled messages are shown to a model: dated, grouped, and each once.
+"""Semantic recall: what was said before about this, here or in other threads, goes before the prompt.
 
-What was said earlier in the same conversation stands apart from what was said in others. The fence around it
-is made elsewhere; here every line of a message is indented, so that none can pass for a heading or for
-somebody else's words.
-
-Semantic recall: what was said before about this, here or in other threads, goes before the prompt.
+Recalled messages are dated, grouped and shown once each; those of this conversation apart from the others.
+`text.quoting` makes the fence around them. Every line of a message is indented, so that none can pass for a
+heading or for another speaker.
 """
 
 from __future__ import annotations

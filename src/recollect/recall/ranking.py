@@ -1,17 +1,13 @@
-"""The weights of the features that rank messages.
-
-They were fitted as a linear ranker on four conversations of LoCoMo, each judged by a fit on the other three,
-and on copies of the questions that name nobody; the weight of the time was set by hand. docs/recall.md says
-what each part buys.
-
-How near messages are to the times that a question speaks of.
-
-Ranking the rows of an image for a question.
+"""Ranks the rows of a user's index for a question.
 
 Every row is scored by its words (BM25) and, if the question has a vector, by its meaning (cosine). The best
-few hundred, neighbours considered, are then scored again by a weighted sum of features: their own match, that
-of the messages around them and of their thread, who speaks, and the time. The weights were fitted on
-conversations; each part of a score can be named, which is what explains a hit. docs/recall.md has the table.
+few hundred, neighbours considered, are then scored again by a weighted sum of features: their own match,
+that of the messages around them and of their thread, who speaks, and how near they are to the times that
+the question names. Each part of a score has a name, which is what explains a hit; docs/recall.md has the
+table.
+
+The weights were fitted as a linear ranker on four conversations of LoCoMo, each judged by a fit on the
+other three, and on copies of the questions that name nobody. The weight of the time was set by hand.
 """
 
 from __future__ import annotations

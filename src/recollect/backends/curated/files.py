@@ -1,10 +1,7 @@
-"""Files that are whole after a crash: read only if regular, replaced at once, appended to the disk.
+"""The files of curated memory: whole after a crash, and one writer at a time in a folder.
 
-What stands in them is left to others.
-
-One writer at a time in a folder, whichever process or thread it is in.
-
-One curated file on the disk: read as it stands, and never overwritten unless it is fully understood.
+A file is read only if regular, replaced atomically, and appended to the disk. A lock orders writers of all
+processes and threads. A curated file is never overwritten unless it is fully understood.
 """
 
 import errno

@@ -1,9 +1,8 @@
-"""What may not stand in curated memory, which goes into the system prompt: attempts to take over the model.
+"""What a model is shown of curated memory: both files, frozen, with nothing in them that could steer it.
 
-The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary sentences,
-emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
-
-What a model is shown of curated memory: both files, frozen, with nothing in them that could steer it.
+Curated memory goes into the system prompt, so nothing may stand in it that tries to take over the model.
+The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary
+sentences, emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""The event loop of a chat: in a thread of its own, beside the one that waits for the person.
+"""The event loop of a chat, in a thread beside the one that waits for the person; and what it waits for.
 
-What goes on behind an answer (`persist: after`) so goes on while somebody types or a pipe is silent.
-
-Saying what a chat waits for: a person who sees nothing happen does not know whether to stop it.
+Work that continues after an answer (`persist: after`) so continues while somebody types or a pipe is
+silent. A person who sees nothing happen does not know whether to stop it, so a chat says what it waits for.
 """
 
 import asyncio

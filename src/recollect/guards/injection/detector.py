@@ -1,12 +1,9 @@
-"""Taking an attack out of a text: whole sentences go, since the rest of a cut one may still be an order.
+"""PromptInjectionDetector: finds attempts to take over the model in prompts, memory and tool results.
 
-Which stretches of a text a classifier is shown: it is slow, and sees only the most telling of a long text.
-
-A stretch fits into what the classifier reads at once. Up to 24 of them cover a text of 16,000 characters.
-Of a longer one it sees the first four, the last four, and the sixteen in which rules and words see most; the
-rules read all of it.
-
-PromptInjectionDetector: finds attempts to take over the model in prompts, memory and tool results.
+`strategy="rewrite"` removes whole sentences, since the rest of a cut one may still be an order. The
+classifier is slow, so it sees windows that fit into what it reads at once: up to 24 cover a text of 16,000
+characters. Of a longer text it sees the first four, the last four, and the sixteen that rules and features
+find most suspicious. The rules read all of it.
 """
 
 from __future__ import annotations

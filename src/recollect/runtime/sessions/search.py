@@ -1,11 +1,9 @@
-"""Words of one sign in sessions: Chinese, Japanese and Korean are indexed by pairs, in which these are lost.
+"""Searches the transcripts of a user's sessions: by words alone, with no model and no embedder.
 
-So they are looked for in the texts themselves, in the newest talk.
-
-Searching the transcripts of a user's sessions: by words alone, with no model and no embedder.
-
-Only what user and assistant said is found; tool text and audit events never are. Words are looked for as
-recall looks for them, so that there is no query syntax, and Chinese and Japanese need no spaces.
+Only what user and assistant said is found; tool text and audit events never are. Words are matched as
+recall matches them, so there is no query syntax, and Chinese and Japanese need no spaces. Words of a single
+Chinese, Japanese or Korean character are not in the index, which has pairs: they are searched in the newest
+texts.
 """
 
 import unicodedata

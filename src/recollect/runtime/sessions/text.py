@@ -1,10 +1,8 @@
-"""What a search of sessions gives back: threads and messages of the store, and how they belong together.
+"""Sessions as a model is shown them: quoted as data, one line a message, and never too much.
 
-Sessions as a model is shown them: quoted as data, one line a message, and never too much.
-
-What was said in a session may try to pass for somebody else's line, or to leave the quotation. So every
-further line of a text is indented, ids and titles are kept to one line, and all of it stands inside memory's
-fence.
+What was said in a session may try to pass for another speaker's line, or to leave the quotation. So every
+further line of a text is indented, ids and titles are kept to one line, and all of it stands inside
+memory's fence.
 """
 
 import json
