@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recollect.backends",),
     ("recollect.runtime",),
     ("recollect.gateway", "recollect.adapters"),
-    ("recollect.studio", "recollect.testing", "recollect.bench"),
+    ("recollect.studio", "recollect.testing"),
     ("recollect.cli",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,253 @@
+"""The benchmark of the runtime: `python -m benchmarks runtime`, what long-term memory adds to a run of the loop.
+
+The model answers at once. The gateway is a process of its own on loopback.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.bare_agent import instant_model
+from benchmarks.machine import disk_folder, facts, is_in_memory
+from benchmarks.report import Goal, Part, Report, Show
+from benchmarks.texts import Talk
+from benchmarks.timing import Lap, Timings, lap_of, race
+from recollect.agent.agent import Agent
+from recollect.backends.base import CompletedRun, Recollection, StartedRun
+from recollect.backends.gateway.client import MemoryGatewayClient
+from recollect.backends.processor import BackendProcessor
+from recollect.runtime.config_file import FILE, FOLDER
+from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loop import AgentLoop
+from recollect.runtime.sessions import SessionMemory, Sessions
+from recollect.runtime.skills import SkillFolder
+from recollect.storage.handle import StoreHandle
+
+_CURATED_LIMIT = 2.0  # milliseconds over the bare loop
+_TIMEOUT = 0.25
+_CALLS_AT_MOST = 2  # search and add; without add there is no flush
+_SLACK = 0.15  # seconds for all that is not waiting
+_PROMPT, _REPLY = Talk().turns(1)[0]
+_KEY = "uk_measured"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSizes:
+    """Rounds and tries of the race."""
+
+    rounds: int = 40
+    warm_up: int = 5
+    tries: int = 10
+
+
+QUICK = RuntimeSizes(2, 1, 2)
+"""For tests: the figures mean little."""
+
+
+class NoMemory:
+    """A backend that remembers nothing: the bare loop."""
+
+    name = "none"
+    rule = ""
+
+    async def recall_before_run(self, run: StartedRun) -> Recollection:
+        """Recall nothing."""
+        del run
+        return Recollection()
+
+    async def persist_after_run(self, run: CompletedRun) -> None:
+        """Keep nothing."""
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Have no tools."""
+        return ()
+
+    def status(self) -> dict[str, object]:
+        """Say so."""
+        return {"mode": self.name}
+
+    async def close(self) -> None:
+        """Hold nothing open."""
+
+
+async def run(sizes: RuntimeSizes, *, show: Show) -> Report:
+    """Measure everything and return what was found."""
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=disk_folder()) as name:
+        folder = Path(name)
+        machine = facts(folder)
+        with gateway_process() as port, gateway_process("silent") as silent_port:
+            found = await _measure(folder, port, sizes, show)
+            show("a gateway that never answers", 0.9)
+            found.add(await _measure_silence(folder, silent_port))
+        if is_in_memory(folder):
+            found.notes.append("The files were in memory, not on a disk: commits cost nothing here.")
+    show("done", 1)
+    return Report("runtime", datetime.now(UTC).date().isoformat(), machine, found)
+
+
+@contextmanager
+def gateway_process(*arguments: str) -> Generator[int]:
+    """Run a gateway beside this process and give its port."""
+    command = [sys.executable, "-m", "benchmarks.gateway_server", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - it was asked for
+            yield int(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+async def _measure(folder: Path, port: int, sizes: RuntimeSizes, show: Show) -> Part:
+    handle = StoreHandle(f"sqlite:///{folder / 'bare.db'}")
+    bare = _bare_loop(handle)
+    engines = {
+        "curated": _curated(folder / "curated"),
+        "gateway": _gateway(folder / "before", port, persist="before"),
+        "gateway_after": _gateway(folder / "after", port, persist="after"),
+    }
+    settings = engines["gateway"].config.gateway
+    assert settings is not None  # noqa: S101 - it is in gateway mode
+    client = MemoryGatewayClient(settings)
+    shares: dict[str, list[float]] = {name: [] for name in engines}
+    try:
+        found = await race(
+            {
+                "bare": lap_of(lambda: bare.run(_PROMPT, "talk")),
+                "round_trip": lap_of(lambda: client.search("talk", _PROMPT)),
+                **{name: _lap(engine, shares[name]) for name, engine in engines.items()},
+            },
+            rounds=sizes.rounds,
+            tries=sizes.tries,
+            tick=lambda done: show("runs", done * 0.9),
+            warm_up=sizes.warm_up,
+        )
+    finally:
+        await client.close()
+        for engine in engines.values():
+            await engine.close()
+        await handle.close()
+    return _part(found, {name: statistics.median(values) for name, values in shares.items()})
+
+
+def _lap(engine: Engine, shares: list[float]) -> Lap:
+    """Time runs; `shares` is told how much of each was long-term memory's own, in milliseconds."""
+
+    async def lap(count: int) -> list[float]:
+        seconds: list[float] = []
+        for _ in range(count):
+            started = time.perf_counter()
+            result = await engine.loop.run(_PROMPT, "talk")
+            seconds.append(time.perf_counter() - started)
+            own = [entry for entry in result.trace if entry.processor_id == BackendProcessor.id]
+            shares.append(sum(entry.milliseconds for entry in own))
+            await engine.settled()  # what goes on behind an answer must not be counted with the next
+        return seconds
+
+    return lap
+
+
+def _bare_loop(handle: StoreHandle) -> AgentLoop:
+    memory = SessionMemory(handle, BackendProcessor(NoMemory()), last_messages=40)
+    agent = Agent(instant_model([_REPLY]), memory=memory)
+    return AgentLoop(agent, Sessions(handle, "local"), SkillFolder(Path("skills")))
+
+
+def _curated(folder: Path) -> Engine:
+    memories = folder / FOLDER / "memories"
+    memories.mkdir(parents=True)
+    entries = [f"Fact {number}: {reply}"[:180] for number, (_, reply) in enumerate(Talk().turns(7))]
+    (memories / "MEMORY.md").write_text("\n§\n".join(entries), "utf-8")
+    (memories / "USER.md").write_text("\n§\n".join(entries[:5]), "utf-8")
+    return _loaded(folder, {})
+
+
+def _gateway(folder: Path, port: int, *, persist: str) -> Engine:
+    section = {
+        "baseUrl": f"http://127.0.0.1:{port}",
+        "userId": "measured",
+        "userKey": _KEY,
+        "timeoutSeconds": _TIMEOUT,
+    }
+    return _loaded(folder, {"persist": persist, "memory": {"mode": "memory_gateway", "gateway": section}})
+
+
+def _loaded(folder: Path, config: dict[str, object]) -> Engine:
+    file = folder / FOLDER / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(config), "utf-8")
+    return EngineLoader(folder).load(model=instant_model([_REPLY]))
+
+
+def _part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
+    trip = found["round_trip"].p50 * 1e3
+    goals = [
+        Goal(
+            "Curated files: their own share of a run",
+            f"≤ {_CURATED_LIMIT:g} ms",
+            round(shares["curated"], 3),
+            shares["curated"] <= _CURATED_LIMIT,
+            ours=_ms(found["curated"]),
+            other=f"{_ms(found['bare'])}, bare",
+        ),
+        _gateway_goal(
+            'Gateway, persist "after": its share, in round trips',
+            "search alone",
+            "gateway_after",
+            found,
+            shares,
+        ),
+        _gateway_goal(
+            'Gateway, persist "before": its share, in round trips',
+            "search, add, flush",
+            "gateway",
+            found,
+            shares,
+        ),
+    ]
+    figures = {name: timings.micros() for name, timings in found.items()}
+    note = (
+        "A share is the time of long-term memory's own hooks, as the trace has it; an event is a commit. "
+        f"A round trip of the client alone took {trip:.2f} ms."
+    )
+    return Part(goals, {"runtime": figures, "share_ms": shares}, [note])
+
+
+def _gateway_goal(
+    name: str, goal: str, key: str, found: dict[str, Timings], shares: dict[str, float]
+) -> Goal:
+    """Return a figure to read; what a round trip costs is the network's, so that it is not judged."""
+    measured = round(shares[key] / (found["round_trip"].p50 * 1e3), 2)
+    return Goal(name, goal, measured, None, ours=_ms(found[key]), other=f"{_ms(found['bare'])}, bare")
+
+
+async def _measure_silence(folder: Path, port: int) -> Part:
+    """Time runs whose gateway accepts connections and never answers."""
+    async with _gateway(folder / "silent", port, persist="before") as engine:
+        found = Timings([await lap_of(lambda: engine.loop.run(_PROMPT, "talk"))(3)])
+    longest = max(found.all)
+    calls = longest / _TIMEOUT
+    return Part(
+        [
+            Goal(
+                "A gateway that never answers: the longest run, in timeouts (search and add wait one each)",
+                f"≤ {_CALLS_AT_MOST:g}, and {_SLACK:g} s for the rest",
+                round(calls, 2),
+                longest <= _CALLS_AT_MOST * _TIMEOUT + _SLACK,
+                ours=f"{longest:.2f} s",
+                other=f"{_TIMEOUT:g} s a timeout",
+            )
+        ],
+        {"silent_seconds": [round(second, 3) for second in found.all]},
+    )
+
+
+def _ms(timings: Timings) -> str:
+    return f"{timings.p50 * 1e3:.2f} ms"
