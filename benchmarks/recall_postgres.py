@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import psycopg
+from tests.support.databases import run_sql
 
 from benchmarks import recall_speed
 from benchmarks.fill import fill_postgres
@@ -16,7 +17,6 @@ from benchmarks.report import Part
 from benchmarks.server import Server
 from recollect.recall.embedder import Embedding
 from recollect.storage.open import open_store
-from recollect.testing.databases import run_sql
 
 if TYPE_CHECKING:
     from recollect.storage.base import Store
