@@ -1,1 +1,1 @@
-"""Measuring speed and quality, one command each."""
+"""Measuring speed and quality: `python -m benchmarks NAME`, in the repository."""

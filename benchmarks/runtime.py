@@ -1,25 +1,21 @@
-"""The benchmark of the runtime: `python -m benchmarks runtime`, what long-term memory adds to a run of the loop.
+"""The benchmark of the runtime: what long-term memory adds to a run of the agent loop.
 
 The model answers at once. The gateway is a process of its own on loopback.
 """
 
 import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.bare_agent import instant_model
-from benchmarks.machine import disk_folder, facts, is_in_memory
-from benchmarks.report import Goal, Part, Report, Show
-from benchmarks.texts import Talk
-from benchmarks.timing import Lap, Timings, lap_of, race
+from benchmarks.harness.gateway import gateway_process
+from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
+from benchmarks.harness.peers import instant_model
+from benchmarks.harness.report import Goal, Part, Report, Show, Tick, at_most, ticker
+from benchmarks.harness.texts import SampleTexts
+from benchmarks.harness.timing import Lap, Timings, figures_of, lap_of, race
+from benchmarks.sizes import RuntimeSizes
 from recollect.agent.agent import Agent
 from recollect.backends.base import CompletedRun, Recollection, StartedRun
 from recollect.backends.gateway.client import MemoryGatewayClient
@@ -35,21 +31,10 @@ _CURATED_LIMIT = 2.0  # milliseconds over the bare loop
 _TIMEOUT = 0.25
 _CALLS_AT_MOST = 2  # search and add; without add there is no flush
 _SLACK = 0.15  # seconds for all that is not waiting
-_PROMPT, _REPLY = Talk().turns(1)[0]
-_KEY = "uk_measured"
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeSizes:
-    """Rounds and tries of the race."""
-
-    rounds: int = 40
-    warm_up: int = 5
-    tries: int = 10
-
-
-QUICK = RuntimeSizes(2, 1, 2)
-"""For tests: the figures mean little."""
+_PROMPT, _REPLY = SampleTexts().turns(1)[0]
+_KEY, _SESSION = "uk_measured", "conversation"
+# Where each part begins, as a share of the time that a full run takes.
+_STARTS = {"runs": 0.0, "a gateway that never answers": 0.9}
 
 
 class NoMemory:
@@ -80,32 +65,20 @@ class NoMemory:
 
 async def run(sizes: RuntimeSizes, *, show: Show) -> Report:
     """Measure everything and return what was found."""
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=disk_folder()) as name:
-        folder = Path(name)
+    begin = ticker(show, _STARTS)
+    with scratch_folder() as folder:
         machine = facts(folder)
         with gateway_process() as port, gateway_process("silent") as silent_port:
-            found = await _measure(folder, port, sizes, show)
-            show("a gateway that never answers", 0.9)
+            found = await _measure(folder, port, sizes, begin("runs"))
+            begin("a gateway that never answers")
             found.add(await _measure_silence(folder, silent_port))
         if is_in_memory(folder):
-            found.notes.append("The files were in memory, not on a disk: commits cost nothing here.")
+            found.notes.append(IN_MEMORY)
     show("done", 1)
-    return Report("runtime", datetime.now(UTC).date().isoformat(), machine, found)
+    return Report("runtime", machine, found)
 
 
-@contextmanager
-def gateway_process(*arguments: str) -> Generator[int]:
-    """Run a gateway beside this process and give its port."""
-    command = [sys.executable, "-m", "benchmarks.gateway_server", *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101 - it was asked for
-            yield int(process.stdout.readline())
-        finally:
-            process.terminate()
-
-
-async def _measure(folder: Path, port: int, sizes: RuntimeSizes, show: Show) -> Part:
+async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> Part:
     handle = StoreHandle(f"sqlite:///{folder / 'bare.db'}")
     bare = _bare_loop(handle)
     engines = {
@@ -120,13 +93,13 @@ async def _measure(folder: Path, port: int, sizes: RuntimeSizes, show: Show) -> 
     try:
         found = await race(
             {
-                "bare": lap_of(lambda: bare.run(_PROMPT, "talk")),
-                "round_trip": lap_of(lambda: client.search("talk", _PROMPT)),
+                "bare": lap_of(lambda: bare.run(_PROMPT, _SESSION)),
+                "round_trip": lap_of(lambda: client.search(_SESSION, _PROMPT)),
                 **{name: _lap(engine, shares[name]) for name, engine in engines.items()},
             },
             rounds=sizes.rounds,
             tries=sizes.tries,
-            tick=lambda done: show("runs", done * 0.9),
+            tick=tick,
             warm_up=sizes.warm_up,
         )
     finally:
@@ -144,11 +117,11 @@ def _lap(engine: Engine, shares: list[float]) -> Lap:
         seconds: list[float] = []
         for _ in range(count):
             started = time.perf_counter()
-            result = await engine.loop.run(_PROMPT, "talk")
+            result = await engine.loop.run(_PROMPT, _SESSION)
             seconds.append(time.perf_counter() - started)
             own = [entry for entry in result.trace if entry.processor_id == BackendProcessor.id]
             shares.append(sum(entry.milliseconds for entry in own))
-            await engine.settled()  # what goes on behind an answer must not be counted with the next
+            await engine.settled()  # what goes on after an answer must not be counted with the next
         return seconds
 
     return lap
@@ -163,10 +136,10 @@ def _bare_loop(handle: StoreHandle) -> AgentLoop:
 def _curated(folder: Path) -> Engine:
     memories = folder / FOLDER / "memories"
     memories.mkdir(parents=True)
-    entries = [f"Fact {number}: {reply}"[:180] for number, (_, reply) in enumerate(Talk().turns(7))]
+    entries = [f"Fact {number}: {reply}"[:180] for number, (_, reply) in enumerate(SampleTexts().turns(7))]
     (memories / "MEMORY.md").write_text("\n§\n".join(entries), "utf-8")
     (memories / "USER.md").write_text("\n§\n".join(entries[:5]), "utf-8")
-    return _loaded(folder, {})
+    return _load(folder, {})
 
 
 def _gateway(folder: Path, port: int, *, persist: str) -> Engine:
@@ -176,10 +149,10 @@ def _gateway(folder: Path, port: int, *, persist: str) -> Engine:
         "userKey": _KEY,
         "timeoutSeconds": _TIMEOUT,
     }
-    return _loaded(folder, {"persist": persist, "memory": {"mode": "memory_gateway", "gateway": section}})
+    return _load(folder, {"persist": persist, "memory": {"mode": "memory_gateway", "gateway": section}})
 
 
-def _loaded(folder: Path, config: dict[str, object]) -> Engine:
+def _load(folder: Path, config: dict[str, object]) -> Engine:
     file = folder / FOLDER / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(config), "utf-8")
@@ -188,65 +161,46 @@ def _loaded(folder: Path, config: dict[str, object]) -> Engine:
 
 def _part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
     trip = found["round_trip"].p50 * 1e3
+    bare = f"{_ms(found['bare'])}, bare"
+
+    def in_round_trips(persist: str, calls: str, name: str) -> Goal:
+        # What a round trip costs is the network's, so these are figures to read and not judged.
+        title = f'Gateway, persist "{persist}": its share, in round trips'
+        return Goal(title, calls, round(shares[name] / trip, 2), None, ours=_ms(found[name]), other=bare)
+
     goals = [
-        Goal(
+        at_most(
             "Curated files: their own share of a run",
-            f"≤ {_CURATED_LIMIT:g} ms",
-            round(shares["curated"], 3),
-            shares["curated"] <= _CURATED_LIMIT,
+            _CURATED_LIMIT,
+            shares["curated"],
+            unit=" ms",
             ours=_ms(found["curated"]),
-            other=f"{_ms(found['bare'])}, bare",
+            other=bare,
         ),
-        _gateway_goal(
-            'Gateway, persist "after": its share, in round trips',
-            "search alone",
-            "gateway_after",
-            found,
-            shares,
-        ),
-        _gateway_goal(
-            'Gateway, persist "before": its share, in round trips',
-            "search, add, flush",
-            "gateway",
-            found,
-            shares,
-        ),
+        in_round_trips("after", "search alone", "gateway_after"),
+        in_round_trips("before", "search, add, flush", "gateway"),
     ]
-    figures = {name: timings.micros() for name, timings in found.items()}
     note = (
         "A share is the time of long-term memory's own hooks, as the trace has it; an event is a commit. "
         f"A round trip of the client alone took {trip:.2f} ms."
     )
-    return Part(goals, {"runtime": figures, "share_ms": shares}, [note])
-
-
-def _gateway_goal(
-    name: str, goal: str, key: str, found: dict[str, Timings], shares: dict[str, float]
-) -> Goal:
-    """Return a figure to read; what a round trip costs is the network's, so that it is not judged."""
-    measured = round(shares[key] / (found["round_trip"].p50 * 1e3), 2)
-    return Goal(name, goal, measured, None, ours=_ms(found[key]), other=f"{_ms(found['bare'])}, bare")
+    return Part(goals, {"runtime": figures_of(found), "share_ms": shares}, [note])
 
 
 async def _measure_silence(folder: Path, port: int) -> Part:
     """Time runs whose gateway accepts connections and never answers."""
     async with _gateway(folder / "silent", port, persist="before") as engine:
-        found = Timings([await lap_of(lambda: engine.loop.run(_PROMPT, "talk"))(3)])
-    longest = max(found.all)
-    calls = longest / _TIMEOUT
-    return Part(
-        [
-            Goal(
-                "A gateway that never answers: the longest run, in timeouts (search and add wait one each)",
-                f"≤ {_CALLS_AT_MOST:g}, and {_SLACK:g} s for the rest",
-                round(calls, 2),
-                longest <= _CALLS_AT_MOST * _TIMEOUT + _SLACK,
-                ours=f"{longest:.2f} s",
-                other=f"{_TIMEOUT:g} s a timeout",
-            )
-        ],
-        {"silent_seconds": [round(second, 3) for second in found.all]},
+        seconds = sorted(await lap_of(lambda: engine.loop.run(_PROMPT, _SESSION))(3))
+    longest = seconds[-1]
+    goal = Goal(
+        "A gateway that never answers: the longest run, in timeouts (search and add wait one each)",
+        f"≤ {_CALLS_AT_MOST:g}, and {_SLACK:g} s for the rest",
+        round(longest / _TIMEOUT, 2),
+        longest <= _CALLS_AT_MOST * _TIMEOUT + _SLACK,
+        ours=f"{longest:.2f} s",
+        other=f"{_TIMEOUT:g} s a timeout",
     )
+    return Part([goal], {"silent_seconds": [round(second, 3) for second in seconds]})
 
 
 def _ms(timings: Timings) -> str:

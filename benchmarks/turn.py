@@ -1,85 +1,74 @@
-"""The benchmark of the turn: `python -m benchmarks turn`.
+"""The benchmark of the turn: what memory adds to a turn, and what processors cost in a stream.
 
 The models are local and answer at once, so that all that is measured is the work around them.
 """
 
-import statistics
-import tempfile
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import gc
+import tracemalloc
 from pathlib import Path
 
-from benchmarks import stream_part
-from benchmarks.bare_agent import bare_turn, instant_model
-from benchmarks.machine import disk_folder, facts, is_in_memory
-from benchmarks.recorder import messages_of
-from benchmarks.report import Goal, Part, Report, Show, at_most
-from benchmarks.texts import Talk
-from benchmarks.timing import Lap, Timings, lap_of, percentile, race
+from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
+from benchmarks.harness.peers import bare_turn, instant_model
+from benchmarks.harness.replay import messages_of
+from benchmarks.harness.report import Part, Report, Show, Tick, at_most, micros, ratio_goal, ticker
+from benchmarks.harness.texts import SampleTexts
+from benchmarks.harness.timing import Lap, Ratio, Timings, figures_of, lap_of, medians, race, ratio
+from benchmarks.sizes import TurnSizes
 from recollect.agent.agent import Agent
 from recollect.memory import Memory
+from recollect.processors.base import Processor, RunContext, StreamPart
 from recollect.scope import Scope
 from recollect.storage.base import Store
 from recollect.storage.open import open_store
 
-_LIMIT = 0.15
+CHUNKS = 1_000
+"""How long the stream is that is timed."""
+
+_TURN_LIMIT, _STREAM_LIMIT = 0.15, 1.05
+_LINEAR = 1.5  # how far from linear the memory of a stream may grow
 _LAST = 10
-_PROMPT, _REPLY = Talk().turns(1)[0]
+_PROCESSORS = 5
+_CHUNK = "word "
+_PROMPT, _REPLY = SampleTexts().turns(1)[0]
 _OURS, _APART = Scope(1, "user", "conversation"), Scope(1, "user", "apart")
-_STREAM_START, _MEMORY_START = 0.3, 0.7  # shares of the time that a full run takes
+# Where each part begins, as a share of the time that a full run takes.
+_STARTS = {"a turn": 0.0, "streaming": 0.3, "memory of a stream": 0.7}
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSizes:
-    """Rounds and tries of each part, and how long the streams are whose memory is compared."""
+class PassThrough(Processor):
+    """Lets every part through as it is."""
 
-    rounds: int = 60
-    warm_up: int = 10
-    tries: int = 20
-    stream_rounds: int = 60
-    stream_tries: int = 3
-    short_stream: int = 1_000
-    long_stream: int = 100_000
+    def __init__(self, place: int) -> None:
+        """Have an id of its own."""
+        self.id = f"pass-{place}"
 
-
-QUICK = TurnSizes(3, 1, 5, 2, 1, 100, 1_000)
-"""For tests: the figures mean little."""
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002 - the hook's form
+        """Let the part through."""
+        return [part]
 
 
 async def run(sizes: TurnSizes, *, show: Show) -> Report:
     """Measure everything and return what was found."""
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=disk_folder()) as name:
-        folder = Path(name)
+    begin = ticker(show, _STARTS)
+    with scratch_folder() as folder:
         machine = facts(folder)
-        found = await _measure_turn(folder, sizes, show)
+        found = await _measure_turn(folder, sizes, begin("a turn"))
         if is_in_memory(folder):
-            found.notes.append("The files were in memory, not on a disk: commits cost nothing here.")
-    width = _MEMORY_START - _STREAM_START
-    found.add(
-        await stream_part.measure_time(
-            sizes.stream_rounds,
-            sizes.stream_tries,
-            lambda done: show("streaming", _STREAM_START + done * width),
-        )
-    )
-    show("memory of a stream", _MEMORY_START)
-    found.add(await stream_part.measure_memory(sizes.short_stream, sizes.long_stream))
+            found.notes.append(IN_MEMORY)
+    found.add(await _measure_stream(sizes, begin("streaming")))
+    begin("memory of a stream")
+    found.add(await _measure_memory(sizes.short_stream, sizes.long_stream))
     show("done", 1)
-    return Report("turn", datetime.now(UTC).date().isoformat(), machine, found)
+    return Report("turn", machine, found)
 
 
-async def _measure_turn(folder: Path, sizes: TurnSizes, show: Show) -> Part:
+async def _measure_turn(folder: Path, sizes: TurnSizes, tick: Tick) -> Part:
     async with open_store(f"sqlite:///{folder / 'turns.db'}") as store:
         for scope in (_OURS, _APART):
-            for turn in Talk().turns(_LAST // 2):
+            for turn in SampleTexts().turns(_LAST // 2):
                 await store.append_turn(messages_of(turn), scope=scope)
-        found = await race(
-            await _laps(store),
-            rounds=sizes.rounds,
-            tries=sizes.tries,
-            tick=lambda done: show("a turn", done * _STREAM_START),
-            warm_up=sizes.warm_up,
-        )
+        laps = await _laps(store)
+        found = await race(laps, rounds=sizes.rounds, tries=sizes.tries, tick=tick, warm_up=sizes.warm_up)
     return _turn_part(found)
 
 
@@ -110,31 +99,78 @@ async def _laps(store: Store) -> dict[str, Lap]:
 
 def _turn_part(found: dict[str, Timings]) -> Part:
     ours, store, bare = (found[name] for name in ("ours", "store", "bare"))
-    added = _added(ours.p50, store.p50, bare.p50)
-    single = sorted(
-        _added(*map(statistics.median, laps))
-        for laps in zip(ours.rounds, store.rounds, bare.rounds, strict=True)
+    added = Ratio.of(
+        _added(ours.p50, store.p50, bare.p50), (_added(*laps) for laps in medians(ours, store, bare))
     )
-    goal = Goal(
+    goal = at_most(
         "SQLite: a turn with history, less the store's two operations: what it adds to a bare turn",
-        at_most(_LIMIT),
-        round(added, 3),
-        added <= _LIMIT,
-        ours=f"{(ours.p50 - store.p50) * 1e6:,.0f} µs",
-        other=f"{bare.p50 * 1e6:,.0f} µs",
-        spread=f"{percentile(single, 0.1):.2f} to {percentile(single, 0.9):.2f}",
+        _TURN_LIMIT,
+        added.value,
+        ours=micros(ours.p50 - store.p50),
+        other=micros(bare.p50),
+        spread=added.spread,
     )
-    return Part([goal], {"turn": {name: timings.micros() for name, timings in found.items()}}, [_note(found)])
+    note = (
+        f"A whole turn took {micros(ours.p50)}, of which the store's two operations, measured apart, take "
+        f"{micros(store.p50)}. What a turn adds is (turn - store - bare) / bare; it is below zero where our "
+        "loop costs less than Pydantic AI's own."
+    )
+    return Part([goal], {"turn": figures_of(found)}, [note])
 
 
 def _added(ours: float, store: float, bare: float) -> float:
     return (ours - store - bare) / bare
 
 
-def _note(found: dict[str, Timings]) -> str:
-    whole, store = (found[name].p50 * 1e6 for name in ("ours", "store"))
-    return (
-        f"A whole turn took {whole:,.0f} µs, of which the store's two operations, measured apart, take "
-        f"{store:,.0f} µs. What a turn adds is (turn - store - bare) / bare; it is below zero where our loop "
-        "costs less than Pydantic AI's own."
+async def _measure_stream(sizes: TurnSizes, tick: Tick) -> Part:
+    """Let streams with and without processors take turns."""
+    laps = {
+        name: lap_of(lambda agent=agent: _drain(agent))
+        for name, agent in {"five": _agent(CHUNKS, _PROCESSORS), "none": _agent(CHUNKS, 0)}.items()
+    }
+    found = await race(laps, rounds=sizes.stream_rounds, tries=sizes.stream_tries, tick=tick)
+    name = f"Streaming {CHUNKS:,} chunks through five pass-through processors, against none"
+    goal = ratio_goal(name, _STREAM_LIMIT, ratio(found["five"], found["none"]), found["five"], found["none"])
+    return Part([goal], {"streaming": figures_of(found)})
+
+
+async def _measure_memory(short: int, long: int) -> Part:
+    """Compare the peak of memory that a short and a long run hold, through five processors and memory."""
+    await _peak(short)  # what the first run alone loads and keeps does not count
+    small, large = await _peak(short), await _peak(long)
+    goal = at_most(
+        f"Memory of a stream of {long:,} chunks through five processors and memory, against {short:,}",
+        _LINEAR * long / short,
+        large / small,
+        ours=f"{large / 1024:,.0f} KB",
+        other=f"{small / 1024:,.0f} KB",
     )
+    note = (
+        f"Memory is the peak that tracemalloc sees; growth in line with the length gives {long / short:g} "
+        "times, less by what every run holds."
+    )
+    return Part([goal], {"stream_peak_bytes": {str(short): small, str(long): large}}, [note])
+
+
+async def _peak(chunks: int) -> int:
+    with scratch_folder() as folder:  # a store of its own: no history of the run before
+        async with Memory(f"sqlite:///{folder / 'stream.db'}") as memory:
+            agent = _agent(chunks, _PROCESSORS, memory)
+            await memory.get_messages(1)  # opens the store
+            gc.collect()
+            tracemalloc.start()
+            try:
+                await _drain(agent)
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+
+def _agent(chunks: int, processors: int, memory: Memory | None = None) -> Agent:
+    model = instant_model([_CHUNK] * chunks)
+    return Agent(model, memory=memory, output_processors=[PassThrough(place) for place in range(processors)])
+
+
+async def _drain(agent: Agent) -> None:
+    async for _ in agent.stream("Tell me everything."):
+        pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.locomo import Conversation, read_conversations
+from benchmarks.recall.locomo import Conversation, read_conversations
 from recollect.errors import InvalidArgumentError
 
 
@@ -36,7 +36,7 @@ def _read(tmp_path: Path, *items: dict[str, Any]) -> list[Conversation]:
 
 
 def test_sessions_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """Session 10 stands behind session 9, one without turns is left out, and a caption joins the text."""
+    """Session 10 comes after session 9, one without turns is left out, and a caption joins the text."""
     (found,) = _read(tmp_path, _item(["D9:1"]))
     assert [session.thread_id for session in found.sessions] == ["session-9", "session-10"]
     assert found.messages == 3
@@ -74,7 +74,7 @@ def test_a_question_without_evidence_is_left_out(tmp_path: Path) -> None:
     assert [question.text for question in found.questions] == ["Is it ready?"]
 
 
-def test_two_conversations_with_one_id_are_refused(tmp_path: Path) -> None:
+def test_two_conversations_with_one_id_are_rejected(tmp_path: Path) -> None:
     """They would be one user, and every figure wrong."""
     with pytest.raises(InvalidArgumentError, match="two conversations with one sample_id"):
         _read(tmp_path, _item(["D9:1"]), _item(["D9:1"]))

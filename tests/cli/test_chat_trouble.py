@@ -15,7 +15,7 @@ from tests.backends.gateway_server import GatewayServer, answers, gateway_server
 from tests.cli.terminal import Terminal, wait_until
 from tests.cli.test_chat import MAIN, piped
 
-from benchmarks.runtime import gateway_process
+from benchmarks.harness.gateway import gateway_process
 from recollect.scope import Scope
 from recollect.storage.open import open_store
 

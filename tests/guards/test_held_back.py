@@ -7,7 +7,7 @@ import pytest
 from tests.guards.pii_texts import LONG_SECRETS, SAMPLES
 from tests.processors.contexts import new_run
 
-from benchmarks.guards_stream import INSTRUCTIONS, tricky_texts
+from benchmarks.guards.stream import INSTRUCTIONS, tricky_texts
 from recollect import (
     PIIDetector,
     Processor,

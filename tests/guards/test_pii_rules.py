@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.guards.pii_texts import INNOCENT
 from tests.processors.strategies import cleaned
 
-from benchmarks.guards_pii import count, read_labelled
+from benchmarks.guards.pii import count, read_labelled
 from recollect import PIIDetector
 from recollect.guards.pii import checksums
 from recollect.guards.pii.finder import TYPES, PIIFinder
