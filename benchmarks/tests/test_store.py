@@ -59,7 +59,7 @@ def _check_goal(goal: dict[str, Any], report: dict[str, Any]) -> None:
 
 @pytest.mark.timeout(240)  # it runs every benchmark there is, on two engines
 def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path: Path) -> None:
-    """`bench all` shows the table and writes it, with the command, into the page."""
+    """`all` shows the table and writes it, with the command, into the page."""
     page = tmp_path / "benchmarks.md"
     page.write_text(
         "".join(
