@@ -14,10 +14,10 @@ export PIP_CACHE_DIR := $(CURDIR)/.venv/.pip-cache
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup start test check fix bench clean
+.PHONY: help setup start test check fix bench bench-check clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with the package and its tools
 
@@ -51,8 +51,11 @@ fix: $(STAMP) ## Repair lint where possible, format, and show what is left
 	$(BIN)/ruff check .
 
 bench: $(BENCH_STAMP) ## Run every benchmark
-	@$(BIN)/recollect bench all
+	@$(BIN)/python -m benchmarks all
+
+bench-check: $(STAMP) ## Run the benchmarks' own tests: that each works, not how fast anything is
+	$(BIN)/pytest $(PYTEST_ARGS) benchmarks/tests
 
 clean: ## Remove .venv, caches and build results
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis .coverage build dist
-	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

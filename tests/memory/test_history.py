@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.agents import texts
 from tests.support.contexts import context, new_run, save
+from tests.support.databases import run_sql
 
 from recollect import (
     InvalidArgumentError,
@@ -21,7 +22,6 @@ from recollect import (
     open_store,
 )
 from recollect.storage.opening import sqlite_path
-from recollect.testing.databases import run_sql
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from tests.support.strategies import cut, spoken_texts
 
 from recollect import Agent, Memory, Message, Parallel, Processor, RunContext
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import Reply, ScriptedModel
+from recollect.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

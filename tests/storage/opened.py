@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.databases import postgres_database
 
 from recollect import Store, open_store
-from recollect.sync import Portal
-from recollect.testing.databases import postgres_database
+from recollect.concurrency.portal import Portal
 
 T = TypeVar("T")
 

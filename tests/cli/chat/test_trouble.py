@@ -15,7 +15,7 @@ from tests.cli.chat.terminal import Terminal, wait_until
 from tests.cli.chat.test_chat import MAIN, piped
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
 
-from recollect.bench.runtime import gateway_process
+from benchmarks.harness.gateway import gateway_process
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 

@@ -14,7 +14,7 @@ from recollect import Agent, Memory, Parallel, PIIDetector, Processor
 from recollect.guards.holdback import HoldBack
 from recollect.guards.pii.detector import Strategy
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

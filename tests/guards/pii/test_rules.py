@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.guards.pii.texts import INNOCENT
 from tests.support.strategies import cleaned
 
+from benchmarks.guards.pii import count, read_labelled
 from recollect import PIIDetector
-from recollect.bench.guards_pii import count, read_labelled
 from recollect.guards.pii import checksums
 from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
