@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.support.databases import postgres_database, postgres_server, run_sql
 
 from recollect import Store, open_store
-from recollect.testing.databases import postgres_database, postgres_server, run_sql
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("recollect", deadline=None)

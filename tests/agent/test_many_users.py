@@ -10,7 +10,7 @@ from tests.agent.support import answer
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
 from recollect.processors.base import StreamPart
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

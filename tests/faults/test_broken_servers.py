@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from tests.faults.servers import OwnServer
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
+from tests.support.databases import run_sql
 
 from recollect import (
     StorageReadOnlyError,
@@ -18,7 +19,6 @@ from recollect import (
     StoreMisuseError,
     open_store,
 )
-from recollect.testing.databases import run_sql
 
 pytestmark = [
     pytest.mark.anyio,

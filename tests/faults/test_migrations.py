@@ -16,12 +16,12 @@ from tests.faults.schemas import (
     sqlite_names,
     sqlite_schema,
 )
+from tests.support.databases import run_sql
 
 from recollect import NewerDatabaseError, StorageCorruptError, StorageError, open_store
 from recollect.storage.postgres import connection as postgres
 from recollect.storage.sql import load_migrations, load_statements
 from recollect.storage.sqlite import connection as sqlite
-from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

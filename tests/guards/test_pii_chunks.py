@@ -14,7 +14,7 @@ from recollect import Agent, Memory, Parallel, PIIDetector, Processor
 from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.processors.holdback import HoldBack
 from recollect.processors.pii import Strategy
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from tests.processors.strategies import cut, spoken_texts
 
 from recollect import Agent, Memory, Message, Parallel, Processor, RunContext
 from recollect.processors.base import StreamPart
-from recollect.testing.scripted import Reply, ScriptedModel
+from recollect.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.agent.support import texts
 from tests.processors.contexts import context, new_run, save
+from tests.support.databases import run_sql
 
 from recollect import (
     InvalidArgumentError,
@@ -21,7 +22,6 @@ from recollect import (
     open_store,
 )
 from recollect.storage.open import sqlite_path
-from recollect.testing.databases import run_sql
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from recollect.recall.recaller import Recaller
 from recollect.recall.reindex import reindex
 from recollect.recall.settings import RecallSettings
 from recollect.storage.handle import StoreHandle
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

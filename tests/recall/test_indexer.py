@@ -14,7 +14,7 @@ from recollect.recall.indexer import MESSAGES_AT_ONCE
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.handle import StoreHandle
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -8,31 +8,19 @@ import secrets
 from collections.abc import Coroutine, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.databases import postgres_database
 
 from recollect import Store, open_store
 from recollect.sync import Portal
-from recollect.testing.databases import postgres_database
+from recollect.testing import ScriptedClock
 
 T = TypeVar("T")
 
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
 """What a fixture that calls `open_for_examples` is parametrised with."""
-
-
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        """Begin at a fixed time."""
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        """Tell the time."""
-        return self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +29,7 @@ class OpenStore:
 
     engine: str
     store: Store
-    clock: Clock
+    clock: ScriptedClock
     portal: Portal
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -65,12 +53,12 @@ def open_for_examples(engine: str, request: pytest.FixtureRequest) -> Generator[
         elif engine == "postgres":
             server = request.getfixturevalue("server_url")
             url = stack.enter_context(postgres_database(server, f"recollect_{secrets.token_hex(6)}"))
-        clock, portal = Clock(), Portal()
+        clock, portal = ScriptedClock(), Portal()
         stack.callback(portal.close)
         store = portal.run(_opened(url, clock))
         stack.callback(lambda: portal.run(store.close()))
         yield OpenStore(engine, store, clock, portal)
 
 
-async def _opened(url: str, clock: Clock) -> Store:
+async def _opened(url: str, clock: ScriptedClock) -> Store:
     return await open_store(url, clock=clock)

@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import psycopg
+from tests.support.databases import run_sql
 
 from recollect.bench import recall_speed
 from recollect.bench.fill import fill_postgres
@@ -16,7 +17,6 @@ from recollect.bench.report import Part
 from recollect.bench.server import Server
 from recollect.recall.embedder import Embedding
 from recollect.storage.open import open_store
-from recollect.testing.databases import run_sql
 
 if TYPE_CHECKING:
     from recollect.storage.base import Store

