@@ -10,6 +10,12 @@ from recollect.storage.base import Store
 Values: TypeAlias = tuple[object, ...]
 """Values for one argument, each of them wrong."""
 
+UNICODE = (
+    "naïve 日本語 \U0001f600 e\u0301 \u202eright to left\u202c \ufeff\ufffe\uffff \x85\u2028"
+    " \x01\x7f\r\n\t 'q' \"Q\" \\ %s :x"
+)
+"""Text with everything that encodings, SQL and JSON trip over, save NUL and lone surrogates."""
+
 ANN = Scope(1, "ann", "t")
 """The user, and the thread, that most tests are about."""
 

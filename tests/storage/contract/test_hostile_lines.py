@@ -4,12 +4,14 @@ import json
 from typing import Any, TypeAlias
 
 import pytest
+from tests.storage.contract.samples import ANN, BOB, Values, exported, keep_every_kind, nested, said
 
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.base import Store
-from recollect.testing.contract.clock import ScriptedClock
-from recollect.testing.contract.samples import ANN, BOB, Values, exported, keep_every_kind, nested, said
+from recollect.testing import ScriptedClock
+
+pytestmark = pytest.mark.anyio
 
 Record: TypeAlias = dict[str, Any]
 """One line of an export, read as JSON."""
@@ -192,139 +194,147 @@ def _kind(record: Record) -> str:
     return record["kind"]
 
 
-@pytest.mark.anyio
-class HostileLinesContract:
-    """Tests of what `import_` refuses."""
+async def test_made_up_export_is_read(store: Store) -> None:
+    """The lines that the other tests spoil are themselves in order."""
+    counts = await store.import_(_lines(*WHOLE), scope=ANN)
+    assert counts == {
+        "threads": 1,
+        "messages": 1,
+        "user_memory": 1,
+        "user_state": 1,
+        "working_memory": 1,
+        "events": 1,
+    }
 
-    async def test_made_up_export_is_read(self, store: Store) -> None:
-        """The lines that the other tests spoil are themselves in order."""
-        counts = await store.import_(_lines(*WHOLE), scope=ANN)
-        assert counts == {
-            "threads": 1,
-            "messages": 1,
-            "user_memory": 1,
-            "user_state": 1,
-            "working_memory": 1,
-            "events": 1,
-        }
 
-    async def test_export_is_refused_when_it_was_cut(self, store: Store) -> None:
-        """However many lines are missing at the end or in the middle, it is noticed."""
-        await keep_every_kind(store, BOB)
-        lines = await exported(store, BOB)
-        for count in range(len(lines)):
-            await _refused(store, lines[:count])
-            await _refused(store, lines[:count] + lines[count + 1 :])
+async def test_export_is_refused_when_it_was_cut(store: Store) -> None:
+    """However many lines are missing at the end or in the middle, it is noticed."""
+    await keep_every_kind(store, BOB)
+    lines = await exported(store, BOB)
+    for count in range(len(lines)):
+        await _refused(store, lines[:count])
+        await _refused(store, lines[:count] + lines[count + 1 :])
 
-    async def test_export_is_refused_when_a_line_was_cut(self, store: Store) -> None:
-        """Half a line is an error that names the line."""
-        await keep_every_kind(store, BOB)
-        lines = await exported(store, BOB)
-        for index, line in enumerate(lines):
-            for cut in (1, len(line) // 2, len(line) - 1):
-                cut_lines = [*lines[:index], line[:cut], *lines[index + 1 :]]
-                await _refused(store, cut_lines, line=index + 1)
 
-    async def test_export_is_refused_when_a_line_is_no_json_object(self, store: Store) -> None:
-        """Garbage is an error that names the line, blank lines counted."""
-        for text in NOT_JSON:
-            await _refused(store, [HEAD, "", text, '{"kind":"end","lines":1}'], line=3)
+async def test_export_is_refused_when_a_line_was_cut(store: Store) -> None:
+    """Half a line is an error that names the line."""
+    await keep_every_kind(store, BOB)
+    lines = await exported(store, BOB)
+    for index, line in enumerate(lines):
+        for cut in (1, len(line) // 2, len(line) - 1):
+            cut_lines = [*lines[:index], line[:cut], *lines[index + 1 :]]
+            await _refused(store, cut_lines, line=index + 1)
 
-    @pytest.mark.parametrize("record", WHOLE, ids=_kind)
-    async def test_line_is_refused_when_a_field_is_wrong(self, store: Store, record: Record) -> None:
-        """Every rule for arguments holds for the lines of an import too."""
-        fields = WRONG_FIELDS[record["kind"]]
-        assert fields.keys() == record.keys()
-        for name, values in fields.items():
-            for value in values:
-                records = [r | {name: value} if r is record else r for r in WHOLE]
-                await _refused(store, _lines(*records), line=_line_of(record))
 
-    async def test_line_is_refused_when_a_field_is_missing(self, store: Store) -> None:
-        """No field of any line can be left out."""
-        for record in WHOLE:
-            for name in record:
-                short = {key: value for key, value in record.items() if key != name}
-                records = [short if r is record else r for r in WHOLE]
-                await _refused(store, _lines(*records), line=_line_of(record))
+async def test_export_is_refused_when_a_line_is_no_json_object(store: Store) -> None:
+    """Garbage is an error that names the line, blank lines counted."""
+    for text in NOT_JSON:
+        await _refused(store, [HEAD, "", text, '{"kind":"end","lines":1}'], line=3)
 
-    async def test_line_is_refused_when_a_part_is_wrong(self, store: Store) -> None:
-        """The parts of a message are checked like those of a new one."""
-        for part in WRONG_PARTS:
-            message = MESSAGE | {"content": [{"type": "text", "text": "fine"}, part]}
-            await _refused(store, _lines(THREAD, message), line=3)
 
-    async def test_line_is_refused_when_json_is_nested_too_deep(self, store: Store) -> None:
-        """Nesting is bounded in memory values, metadata and tool arguments alike."""
-        deep = nested(100)
-        argument = {"type": "tool_call", "id": "c", "name": "tool", "arguments": {"a": deep}}
-        await _refused(store, _lines(THREAD, MESSAGE | {"content": [argument]}), line=3)
-        await _refused(store, _lines(THREAD | {"metadata": {"a": deep}}), line=2)
-        await _refused(store, _lines(MEMORY | {"value": {"a": deep}}), line=2)
+@pytest.mark.parametrize("record", WHOLE, ids=_kind)
+async def test_line_is_refused_when_a_field_is_wrong(store: Store, record: Record) -> None:
+    """Every rule for arguments holds for the lines of an import too."""
+    fields = WRONG_FIELDS[record["kind"]]
+    assert fields.keys() == record.keys()
+    for name, values in fields.items():
+        for value in values:
+            records = [r | {name: value} if r is record else r for r in WHOLE]
+            await _refused(store, _lines(*records), line=_line_of(record))
 
-    @pytest.mark.parametrize("record", WHOLE[:-1], ids=_kind)  # events may be alike
-    async def test_line_is_refused_when_it_is_there_twice(self, store: Store, record: Record) -> None:
-        """A thread, a message id, a memory key, a state or a version can come only once."""
-        again = record | {"position": 2} if record is MESSAGE else record
-        await _refused(store, _lines(*WHOLE, again), line=8)
 
-    async def test_message_is_refused_when_two_threads_have_its_id(self, store: Store) -> None:
-        """An id is used once in all threads of an app, in an export too."""
-        other = MESSAGE | {"thread_id": "u"}
-        await _refused(store, _lines(THREAD, THREAD | {"id": "u"}, MESSAGE, other), line=5)
+async def test_line_is_refused_when_a_field_is_missing(store: Store) -> None:
+    """No field of any line can be left out."""
+    for record in WHOLE:
+        for name in record:
+            short = {key: value for key, value in record.items() if key != name}
+            records = [short if r is record else r for r in WHOLE]
+            await _refused(store, _lines(*records), line=_line_of(record))
 
-    async def test_message_of_the_same_id_in_another_app_is_read(self, store: Store) -> None:
-        """Apps and projects have ids of their own."""
-        other = {"app_id": "other"}
-        counts = await store.import_(_lines(THREAD, THREAD | other, MESSAGE, MESSAGE | other), scope=ANN)
-        assert counts["messages"] == 2
 
-    async def test_message_is_refused_when_it_stands_before_its_thread_or_out_of_order(
-        self, store: Store
-    ) -> None:
-        """Threads come first, and order numbers only grow."""
-        second = MESSAGE | {"id": "n", "position": 2}
-        await _refused(store, _lines(MESSAGE, THREAD), line=2)
-        await _refused(store, _lines(THREAD, second, MESSAGE), line=4)
-        await _refused(store, _lines(THREAD, MESSAGE, second | {"position": 1}), line=4)
+async def test_line_is_refused_when_a_part_is_wrong(store: Store) -> None:
+    """The parts of a message are checked like those of a new one."""
+    for part in WRONG_PARTS:
+        message = MESSAGE | {"content": [{"type": "text", "text": "fine"}, part]}
+        await _refused(store, _lines(THREAD, message), line=3)
 
-    async def test_working_memory_is_refused_when_versions_are_out_of_order_or_too_many(
-        self, store: Store
-    ) -> None:
-        """Versions only grow, and there are no more of them than are kept."""
-        await _refused(store, _lines(WORKING_MEMORY, WORKING_MEMORY | {"version": 2}), line=3)
-        many = [WORKING_MEMORY | {"version": version} for version in range(1, 102)]
-        await _refused(store, _lines(*many), line=102)
-        assert (await store.import_(_lines(*many[:100]), scope=ANN))["working_memory"] == 100
 
-    async def test_export_is_refused_when_its_frame_is_wrong(self, store: Store) -> None:
-        """An export of another format or program, or one that counts otherwise, is not read."""
-        for head in ('{"kind":"export","format":2}', '{"kind":"export"}', '{"format":1}', "{}"):
-            await _refused(store, [head, '{"kind":"end","lines":0}'])
-        for end in ('{"kind":"end"}', '{"kind":"end","lines":1}', '{"kind":"end","lines":"0"}'):
-            await _refused(store, [HEAD, end])
+async def test_line_is_refused_when_json_is_nested_too_deep(store: Store) -> None:
+    """Nesting is bounded in memory values, metadata and tool arguments alike."""
+    deep = nested(100)
+    argument = {"type": "tool_call", "id": "c", "name": "tool", "arguments": {"a": deep}}
+    await _refused(store, _lines(THREAD, MESSAGE | {"content": [argument]}), line=3)
+    await _refused(store, _lines(THREAD | {"metadata": {"a": deep}}), line=2)
+    await _refused(store, _lines(MEMORY | {"value": {"a": deep}}), line=2)
 
-    async def test_import_is_refused_when_the_lines_are_no_texts(self, store: Store) -> None:
-        """One text, bytes or anything else in place of lines is an error of our own."""
-        wrong: list[Any] = [None, 5, HEAD, HEAD.encode(), [5], [None], [["x"]]]
-        for lines in wrong:
-            await _refused(store, lines)
 
-    async def test_merge_is_refused_by_the_same_rules(self, store: Store, clock: ScriptedClock) -> None:
-        """A wrong line leaves a user of whom much is kept as it was."""
-        await keep_every_kind(store)
-        before = await exported(store)
-        clock.tick()
-        records = (THREAD, MESSAGE, MEMORY, STATE | {"mode": ""})
-        with pytest.raises(InvalidArgumentError, match="line 5"):
-            await store.import_(_lines(*records), merge=True, scope=ANN)
-        assert await exported(store) == before
+@pytest.mark.parametrize("record", WHOLE[:-1], ids=_kind)  # events may be alike
+async def test_line_is_refused_when_it_is_there_twice(store: Store, record: Record) -> None:
+    """A thread, a message id, a memory key, a state or a version can come only once."""
+    again = record | {"position": 2} if record is MESSAGE else record
+    await _refused(store, _lines(*WHOLE, again), line=8)
 
-    async def test_store_works_on_after_refusals(self, store: Store) -> None:
-        """A refused import stands in nobody's way."""
-        await _refused(store, _lines(*WHOLE)[:-1])
-        await store.append_turn(said("a"), scope=ANN)
-        assert await store.count_user_history(scope=ANN) == 1
+
+async def test_message_is_refused_when_two_threads_have_its_id(store: Store) -> None:
+    """An id is used once in all threads of an app, in an export too."""
+    other = MESSAGE | {"thread_id": "u"}
+    await _refused(store, _lines(THREAD, THREAD | {"id": "u"}, MESSAGE, other), line=5)
+
+
+async def test_message_of_the_same_id_in_another_app_is_read(store: Store) -> None:
+    """Apps and projects have ids of their own."""
+    other = {"app_id": "other"}
+    counts = await store.import_(_lines(THREAD, THREAD | other, MESSAGE, MESSAGE | other), scope=ANN)
+    assert counts["messages"] == 2
+
+
+async def test_message_is_refused_when_it_stands_before_its_thread_or_out_of_order(store: Store) -> None:
+    """Threads come first, and order numbers only grow."""
+    second = MESSAGE | {"id": "n", "position": 2}
+    await _refused(store, _lines(MESSAGE, THREAD), line=2)
+    await _refused(store, _lines(THREAD, second, MESSAGE), line=4)
+    await _refused(store, _lines(THREAD, MESSAGE, second | {"position": 1}), line=4)
+
+
+async def test_working_memory_is_refused_when_versions_are_out_of_order_or_too_many(store: Store) -> None:
+    """Versions only grow, and there are no more of them than are kept."""
+    await _refused(store, _lines(WORKING_MEMORY, WORKING_MEMORY | {"version": 2}), line=3)
+    many = [WORKING_MEMORY | {"version": version} for version in range(1, 102)]
+    await _refused(store, _lines(*many), line=102)
+    assert (await store.import_(_lines(*many[:100]), scope=ANN))["working_memory"] == 100
+
+
+async def test_export_is_refused_when_its_frame_is_wrong(store: Store) -> None:
+    """An export of another format or program, or one that counts otherwise, is not read."""
+    for head in ('{"kind":"export","format":2}', '{"kind":"export"}', '{"format":1}', "{}"):
+        await _refused(store, [head, '{"kind":"end","lines":0}'])
+    for end in ('{"kind":"end"}', '{"kind":"end","lines":1}', '{"kind":"end","lines":"0"}'):
+        await _refused(store, [HEAD, end])
+
+
+async def test_import_is_refused_when_the_lines_are_no_texts(store: Store) -> None:
+    """One text, bytes or anything else in place of lines is an error of our own."""
+    wrong: list[Any] = [None, 5, HEAD, HEAD.encode(), [5], [None], [["x"]]]
+    for lines in wrong:
+        await _refused(store, lines)
+
+
+async def test_merge_is_refused_by_the_same_rules(store: Store, clock: ScriptedClock) -> None:
+    """A wrong line leaves a user of whom much is kept as it was."""
+    await keep_every_kind(store)
+    before = await exported(store)
+    clock.tick()
+    records = (THREAD, MESSAGE, MEMORY, STATE | {"mode": ""})
+    with pytest.raises(InvalidArgumentError, match="line 5"):
+        await store.import_(_lines(*records), merge=True, scope=ANN)
+    assert await exported(store) == before
+
+
+async def test_store_works_on_after_refusals(store: Store) -> None:
+    """A refused import stands in nobody's way."""
+    await _refused(store, _lines(*WHOLE)[:-1])
+    await store.append_turn(said("a"), scope=ANN)
+    assert await store.count_user_history(scope=ANN) == 1
 
 
 def _lines(*records: Record) -> list[str]:
