@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import settings
 from tests.support.databases import (
     fast_folder,
     join_server,
@@ -22,15 +21,12 @@ from tests.support.databases import (
     run_sql,
     table_cleaner,
 )
+from tests.support.profiles import IS_LONG
 
 from recollect import Store, open_store
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
-
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("recollect", deadline=None)
-settings.load_profile("recollect")
 
 # A run in the background of a shell ignores Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: "WorkerController") -> None:
     """Tell a worker where the server is."""
     node.workerinput["server_folder"] = str(node.config.stash[SERVER_FOLDER])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, unless the profile is the long one."""
+    late = [] if IS_LONG else [item for item in items if item.get_closest_marker("long")]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if item not in late]
 
 
 @pytest.fixture
