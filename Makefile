@@ -14,7 +14,7 @@ export PIP_CACHE_DIR := $(CURDIR)/.venv/.pip-cache
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup start test check fix bench bench-check clean
+.PHONY: help setup start test test-long check fix bench bench-check clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ start: $(STAMP) ## Chat with an agent that remembers: no key and no server neede
 
 test: $(STAMP) ## Run all tests on SQLite and PostgreSQL (PYTEST_ARGS="-k name" for some)
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-long: export RECOLLECT_TEST_PROFILE := long
+test-long: $(STAMP) ## Run the tests that take long too, and every property test on many more examples
+	$(BIN)/pytest -n 2 --dist loadgroup --timeout 900 $(PYTEST_ARGS)
 
 check: $(STAMP) ## Check format, lint, types and the direction of imports
 	$(BIN)/ruff format --check .

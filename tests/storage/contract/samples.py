@@ -5,10 +5,16 @@ from typing import TypeAlias
 
 from recollect.messages import Message, Role, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 
 Values: TypeAlias = tuple[object, ...]
 """Values for one argument, each of them wrong."""
+
+UNICODE = (
+    "naïve 日本語 \U0001f600 e\u0301 \u202eright to left\u202c \ufeff\ufffe\uffff \x85\u2028"
+    " \x01\x7f\r\n\t 'q' \"Q\" \\ %s :x"
+)
+"""Text with everything that encodings, SQL and JSON trip over, save NUL and lone surrogates."""
 
 ANN = Scope(1, "ann", "t")
 """The user, and the thread, that most tests are about."""

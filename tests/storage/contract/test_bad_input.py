@@ -8,13 +8,15 @@ import inspect
 from typing import Any
 
 import pytest
+from tests.storage.contract.samples import ANN, Values, exported, keep_every_kind, nested, said
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import MessageVectors
-from recollect.testing.contract.samples import ANN, Values, exported, keep_every_kind, nested, said
+from recollect.storage.store import Store
+
+pytestmark = pytest.mark.anyio
 
 CYCLE: dict[str, object] = {}
 CYCLE["self"] = CYCLE
@@ -183,77 +185,79 @@ OF_ONE_THREAD = (
 )
 
 
-@pytest.mark.anyio
-class BadInputContract:
-    """Tests of what every method refuses."""
+async def test_table_names_every_method_and_argument(store: Store) -> None:
+    """A method or an argument that is new in the store has to be added to the table."""
+    methods = _public_methods(type(store))
+    assert set(VALID) == set(methods)
+    for name, method in methods.items():
+        arguments = set(inspect.signature(method).parameters) - {"self", "scope"}
+        assert arguments == set(VALID[name])
+        assert arguments == set(WRONG.get(name, ())) | OTHER_RULES.get(name, set())
 
-    async def test_table_names_every_method_and_argument(self, store: Store) -> None:
-        """A method or an argument that is new in the store has to be added to the table."""
-        methods = _public_methods(type(store))
-        assert set(VALID) == set(methods)
-        for name, method in methods.items():
-            arguments = set(inspect.signature(method).parameters) - {"self", "scope"}
-            assert arguments == set(VALID[name])
-            assert arguments == set(WRONG.get(name, ())) | OTHER_RULES.get(name, set())
 
-    @pytest.mark.parametrize("method", WRONG)
-    async def test_wrong_value_is_refused_and_nothing_is_written(self, store: Store, method: str) -> None:
-        """The error is of our own type and names the argument; the user's data stay as they were."""
-        await keep_every_kind(store)
-        before = await exported(store)
-        for argument, values in WRONG[method].items():
-            for value in values:
-                with pytest.raises(InvalidArgumentError) as raised:
-                    await _call(store, method, {argument: value})
-                assert argument in raised.value.argument, f"{raised.value} does not name {argument}"
+@pytest.mark.parametrize("method", WRONG)
+async def test_wrong_value_is_refused_and_nothing_is_written(store: Store, method: str) -> None:
+    """The error is of our own type and names the argument; the user's data stay as they were."""
+    await keep_every_kind(store)
+    before = await exported(store)
+    for argument, values in WRONG[method].items():
+        for value in values:
+            with pytest.raises(InvalidArgumentError) as raised:
+                await _call(store, method, {argument: value})
+            assert argument in raised.value.argument, f"{raised.value} does not name {argument}"
+    assert await exported(store) == before
+
+
+async def test_valid_arguments_are_accepted(store: Store) -> None:
+    """The calls that the other tests spoil are themselves in order."""
+    lines = await exported(store)
+    for method in VALID:
+        if method == "import_":
+            await _call(store, method, {"lines": lines}, Scope(1, "empty"))
+        else:
+            await keep_every_kind(store)
+            await _call(store, method, {}, _place_of(method))
+
+
+async def test_scope_is_refused_when_it_names_no_thread(store: Store) -> None:
+    """What works on one thread does not take all of them."""
+    await keep_every_kind(store)
+    before = await exported(store)
+    for method in OF_ONE_THREAD:
+        with pytest.raises(InvalidArgumentError, match="thread") as raised:
+            await _call(store, method, {}, ANN.with_thread(None))
+        assert raised.value.argument == "scope"
         assert await exported(store) == before
 
-    async def test_valid_arguments_are_accepted(self, store: Store) -> None:
-        """The calls that the other tests spoil are themselves in order."""
-        lines = await exported(store)
-        for method in VALID:
-            if method == "import_":
-                await _call(store, method, {"lines": lines}, Scope(1, "empty"))
-            else:
-                await keep_every_kind(store)
-                await _call(store, method, {}, _place_of(method))
 
-    async def test_scope_is_refused_when_it_names_no_thread(self, store: Store) -> None:
-        """What works on one thread does not take all of them."""
-        await keep_every_kind(store)
-        before = await exported(store)
-        for method in OF_ONE_THREAD:
-            with pytest.raises(InvalidArgumentError, match="thread") as raised:
-                await _call(store, method, {}, ANN.with_thread(None))
-            assert raised.value.argument == "scope"
-            assert await exported(store) == before
+async def test_scope_must_be_given_by_name(store: Store) -> None:
+    """Leaving the scope out, or passing it by position, is a type error and never means "all"."""
+    for name, method in _public_methods(type(store)).items():
+        parameters = inspect.signature(method).parameters
+        scope = parameters["tenant_id" if name in OF_A_TENANT else "scope"]
+        assert scope.kind is inspect.Parameter.KEYWORD_ONLY
+        assert scope.default is inspect.Parameter.empty
 
-    async def test_scope_must_be_given_by_name(self, store: Store) -> None:
-        """Leaving the scope out, or passing it by position, is a type error and never means "all"."""
-        for name, method in _public_methods(type(store)).items():
-            parameters = inspect.signature(method).parameters
-            scope = parameters["tenant_id" if name in OF_A_TENANT else "scope"]
-            assert scope.kind is inspect.Parameter.KEYWORD_ONLY
-            assert scope.default is inspect.Parameter.empty
 
-    async def test_turn_is_refused_whole_when_one_message_is_wrong(self, store: Store) -> None:
-        """A good message before a bad one is not written."""
-        wrong: Any = [*said("good"), "bad"]
-        with pytest.raises(InvalidArgumentError):
-            await store.append_turn(wrong, scope=ANN)
+async def test_turn_is_refused_whole_when_one_message_is_wrong(store: Store) -> None:
+    """A good message before a bad one is not written."""
+    wrong: Any = [*said("good"), "bad"]
+    with pytest.raises(InvalidArgumentError):
+        await store.append_turn(wrong, scope=ANN)
+    assert len(await exported(store)) == 2
+
+
+async def test_message_is_refused_when_its_json_was_spoilt_later(store: Store) -> None:
+    """What was put into metadata after the message was made is an error of our own."""
+    inner: list[object] = []
+    message = Message("user", "x", metadata={"a": inner})
+    inner.append({1, 2})
+    try:
+        await store.append_turn([message], scope=ANN)
+    except InvalidArgumentError:
         assert len(await exported(store)) == 2
-
-    async def test_message_is_refused_when_its_json_was_spoilt_later(self, store: Store) -> None:
-        """What was put into metadata after the message was made is an error of our own."""
-        inner: list[object] = []
-        message = Message("user", "x", metadata={"a": inner})
-        inner.append({1, 2})
-        try:
-            await store.append_turn([message], scope=ANN)
-        except InvalidArgumentError:
-            assert len(await exported(store)) == 2
-        else:
-            assert (await store.last_messages(1, scope=ANN))[0].metadata == {"a": []}
+    else:
+        assert (await store.last_messages(1, scope=ANN))[0].metadata == {"a": []}
 
 
 def _public_methods(store: type[Store]) -> dict[str, Any]:

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import pytest
-
-from recollect.messages import Message, ReasoningPart, ToolCall, ToolResult
-from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.testing.contract.samples import (
+from tests.storage.contract.samples import (
     ANN,
     append_turns,
     call,
@@ -22,6 +18,12 @@ from recollect.testing.contract.samples import (
     said,
     whole_thread,
 )
+
+from recollect.messages import Message, ReasoningPart, ToolCall, ToolResult
+from recollect.scope import Scope
+from recollect.storage.store import Store
+
+pytestmark = pytest.mark.anyio
 
 Units: TypeAlias = list[list[str]]
 """Ids of messages, those of one unit together."""
@@ -108,86 +110,84 @@ SHAPES = {
 }
 
 
-@pytest.mark.anyio
-class ToolShapesContract:
-    """Tests that hold for every shape of tool calls."""
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+async def test_no_reading_parts_a_unit(store: Store, shape: Shape) -> None:
+    """Every limit, page, offset and context gives whole units, and no more of them than it must."""
+    await append_turns(store, shape.turns)
+    assert ids_of(await whole_thread(store)) == _joined(shape.parted)
+    await _check_last_messages(store, shape.parted)
+    await _check_reading_around(store, shape.parted)
+    await _check_pages(store, shape.parted)
+    await _check_context(store, shape.parted)
 
-    @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-    async def test_no_reading_parts_a_unit(self, store: Store, shape: Shape) -> None:
-        """Every limit, page, offset and context gives whole units, and no more of them than it must."""
-        await append_turns(store, shape.turns)
-        assert ids_of(await whole_thread(store)) == _joined(shape.parted)
-        await _check_last_messages(store, shape.parted)
-        await _check_reading_around(store, shape.parted)
-        await _check_pages(store, shape.parted)
-        await _check_context(store, shape.parted)
 
-    @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-    async def test_deleting_any_message_removes_its_unit(self, store: Store, shape: Shape) -> None:
-        """Deleting by id or by number takes the whole unit and nothing else."""
-        for place, unit in enumerate(shape.parted):
-            left = _joined([*shape.parted[:place], *shape.parted[place + 1 :]])
-            for name in unit:
-                scope = Scope(1, f"user of {name}", "t")
-                await append_turns(store, shape.turns, scope)
-                assert await store.delete_messages([name], scope=scope) == len(unit)
-                assert ids_of(await whole_thread(store, scope)) == left
-            scope = Scope(1, f"user of number {place}", "t")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+async def test_deleting_any_message_removes_its_unit(store: Store, shape: Shape) -> None:
+    """Deleting by id or by number takes the whole unit and nothing else."""
+    for place, unit in enumerate(shape.parted):
+        left = _joined([*shape.parted[:place], *shape.parted[place + 1 :]])
+        for name in unit:
+            scope = Scope(1, f"user of {name}", "t")
             await append_turns(store, shape.turns, scope)
-            numbers = {m.id: m.number or 0 for m in await whole_thread(store, scope)}
-            assert await store.delete_message_number(numbers[unit[-1]], tenant_id=1)
+            assert await store.delete_messages([name], scope=scope) == len(unit)
             assert ids_of(await whole_thread(store, scope)) == left
-
-    async def test_units_are_the_same_after_an_import(self, store: Store) -> None:
-        """An imported thread keeps together what the exported one did, whatever its shape."""
-        for number, (name, shape) in enumerate(SHAPES.items()):
-            origin, copy = Scope(1, name, "t"), Scope(number + 2, "copy", "t")
-            await append_turns(store, shape.turns, origin)
-            await store.import_(await exported(store, origin), scope=copy)
-            await _check_last_messages(store, shape.parted, copy)
+        scope = Scope(1, f"user of number {place}", "t")
+        await append_turns(store, shape.turns, scope)
+        numbers = {m.id: m.number or 0 for m in await whole_thread(store, scope)}
+        assert await store.delete_message_number(numbers[unit[-1]], tenant_id=1)
+        assert ids_of(await whole_thread(store, scope)) == left
 
 
-@pytest.mark.anyio
-class ToolUnitsContract:
-    """Tests of tool calls that need a story of their own."""
+async def test_units_are_the_same_after_an_import(store: Store) -> None:
+    """An imported thread keeps together what the exported one did, whatever its shape."""
+    for number, (name, shape) in enumerate(SHAPES.items()):
+        origin, copy = Scope(1, name, "t"), Scope(number + 2, "copy", "t")
+        await append_turns(store, shape.turns, origin)
+        await store.import_(await exported(store, origin), scope=copy)
+        await _check_last_messages(store, shape.parted, copy)
 
-    async def test_result_finds_its_call_however_long_ago_it_was(self, store: Store) -> None:
-        """A call is not parted from its result by any number of rich messages between them."""
-        thoughts = [Message("assistant", [ReasoningPart("hm")], id=f"m{n}") for n in range(150)]
-        await append_turns(store, [[*said("q"), call("c", "1")], thoughts, [result("r", "1")]])
-        assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", *ids_of(thoughts), "r"]
 
-    async def test_results_join_only_calls_of_their_own_thread(self, store: Store) -> None:
-        """The same call id in another thread, app or user is another call."""
-        for scope in (ANN.with_thread("u"), Scope(1, "ann", "t", app_id="x"), Scope(2, "ann", "t")):
-            await store.append_turn([call("foreign", "1"), *said("foreign talk")], scope=scope)
-        await append_turns(store, [said("q"), [result("r", "1")]])
-        assert ids_of(await store.last_messages(1, scope=ANN)) == ["r"]
-        other = ANN.with_thread("u")
-        assert ids_of(await store.last_messages(1, scope=other)) == ["foreign talk"]
+async def test_result_finds_its_call_however_long_ago_it_was(store: Store) -> None:
+    """A call is not parted from its result by any number of rich messages between them."""
+    thoughts = [Message("assistant", [ReasoningPart("hm")], id=f"m{n}") for n in range(150)]
+    await append_turns(store, [[*said("q"), call("c", "1")], thoughts, [result("r", "1")]])
+    assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", *ids_of(thoughts), "r"]
 
-    async def test_late_result_joins_what_is_left_after_a_deletion(self, store: Store) -> None:
-        """Gaps in the order numbers do not keep a result from its call."""
-        await append_turns(store, [[*said("q"), call("c", "1")], said("x", "y")])
-        await store.delete_messages(["x"], scope=ANN)
-        await append_turns(store, [[result("r", "1")]])
-        assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", "y", "r"]
 
-    async def test_late_result_stands_alone_when_its_call_was_deleted(self, store: Store) -> None:
-        """A result that comes after its call was removed ties nothing together."""
-        await append_turns(store, [[*said("q"), call("c", "1")], said("x")])
-        await store.delete_messages(["c"], scope=ANN)
-        await append_turns(store, [[result("r", "1"), *said("a")]])
-        assert ids_of(await store.last_messages(2, scope=ANN)) == ["r", "a"]
+async def test_results_join_only_calls_of_their_own_thread(store: Store) -> None:
+    """The same call id in another thread, app or user is another call."""
+    for scope in (ANN.with_thread("u"), Scope(1, "ann", "t", app_id="x"), Scope(2, "ann", "t")):
+        await store.append_turn([call("foreign", "1"), *said("foreign talk")], scope=scope)
+    await append_turns(store, [said("q"), [result("r", "1")]])
+    assert ids_of(await store.last_messages(1, scope=ANN)) == ["r"]
+    other = ANN.with_thread("u")
+    assert ids_of(await store.last_messages(1, scope=other)) == ["foreign talk"]
 
-    async def test_result_that_is_merged_in_joins_its_call(self, store: Store) -> None:
-        """Import with `merge` ties a late result to a call that is there already."""
-        bob = Scope(1, "bob", "t")
-        turn = [*said("q"), call("c", "1")]
-        await append_turns(store, [turn])
-        await append_turns(store, [[*turn, result("r", "1"), *said("a")]], bob)
-        await store.import_(await exported(store, bob), merge=True, scope=ANN)
-        assert ids_of(await store.last_messages(2, scope=ANN)) == ["c", "r", "a"]
+
+async def test_late_result_joins_what_is_left_after_a_deletion(store: Store) -> None:
+    """Gaps in the order numbers do not keep a result from its call."""
+    await append_turns(store, [[*said("q"), call("c", "1")], said("x", "y")])
+    await store.delete_messages(["x"], scope=ANN)
+    await append_turns(store, [[result("r", "1")]])
+    assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", "y", "r"]
+
+
+async def test_late_result_stands_alone_when_its_call_was_deleted(store: Store) -> None:
+    """A result that comes after its call was removed ties nothing together."""
+    await append_turns(store, [[*said("q"), call("c", "1")], said("x")])
+    await store.delete_messages(["c"], scope=ANN)
+    await append_turns(store, [[result("r", "1"), *said("a")]])
+    assert ids_of(await store.last_messages(2, scope=ANN)) == ["r", "a"]
+
+
+async def test_result_that_is_merged_in_joins_its_call(store: Store) -> None:
+    """Import with `merge` ties a late result to a call that is there already."""
+    bob = Scope(1, "bob", "t")
+    turn = [*said("q"), call("c", "1")]
+    await append_turns(store, [turn])
+    await append_turns(store, [[*turn, result("r", "1"), *said("a")]], bob)
+    await store.import_(await exported(store, bob), merge=True, scope=ANN)
+    assert ids_of(await store.last_messages(2, scope=ANN)) == ["c", "r", "a"]
 
 
 async def _check_last_messages(store: Store, units: Units, scope: Scope = ANN) -> None:
