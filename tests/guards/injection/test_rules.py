@@ -268,7 +268,7 @@ def test_sentences_that_are_touched_go_as_a_whole() -> None:
 @pytest.mark.timeout(300)
 def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     """A crafted text takes at most 20 times as long as ordinary ones of the same length."""
-    size = 60_000
+    size = 20_000
     ordinary = " ".join(row.text for row in injection_rows() if not row.label and row.language == "en")
 
     def seconds(text: str) -> float:
