@@ -10,7 +10,7 @@ import signal
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import pytest
 from tests.support.databases import (
@@ -25,14 +25,18 @@ from tests.support.profiles import IS_LONG
 
 from recollect import Store, open_store
 
-if TYPE_CHECKING:
-    from xdist.workermanage import WorkerController
-
 # A run in the background of a shell ignores Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
 SERVER_FOLDER = pytest.StashKey[Path]()
+
+
+class Node(Protocol):
+    """What pytest-xdist, which has no types, tells of a worker."""
+
+    config: pytest.Config
+    workerinput: dict[str, object]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: "WorkerController") -> None:
+def pytest_configure_node(node: Node) -> None:
     """Tell a worker where the server is."""
     node.workerinput["server_folder"] = str(node.config.stash[SERVER_FOLDER])
 

