@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.syntax import parsed
+from tests.support.syntax import parsed
 
 import recollect
 from recollect import (

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from recollect._lazy import late_names
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.errors import (
@@ -29,8 +30,11 @@ from recollect.errors import (
     StoreMisuseError,
     WrongOwnerError,
 )
-from recollect.late import late_names
-from recollect.memory import Memory
+from recollect.memory.history import MessageHistoryProcessor, MessagePersistenceProcessor
+from recollect.memory.memory import Memory
+from recollect.memory.other_threads import OtherThreadsProcessor
+from recollect.memory.semantic_recall import SemanticRecallProcessor
+from recollect.memory.working_memory import WorkingMemoryProcessor
 from recollect.messages import (
     FilePart,
     Message,
@@ -40,19 +44,12 @@ from recollect.messages import (
     ToolCall,
     ToolResult,
 )
-from recollect.processors.base import Processor, ProcessorProvider, RunContext, TextDelta, TripWire
-from recollect.processors.holdback import Span
-from recollect.processors.message_history import MessageHistoryProcessor, MessagePersistenceProcessor
-from recollect.processors.other_threads import OtherThreadsProcessor
-from recollect.processors.parallel import Parallel
-from recollect.processors.semantic_recall import SemanticRecallProcessor
-from recollect.processors.spans import SpanGuard
-from recollect.processors.working_memory import WorkingMemoryProcessor
+from recollect.pipeline.context import RunContext, TripWire
+from recollect.pipeline.processor import Processor, ProcessorProvider, TextDelta
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import (
     AuditEvent,
     EraseReport,
@@ -62,8 +59,9 @@ from recollect.storage.records import (
     StateEntry,
     Thread,
 )
+from recollect.storage.store import Store
 from recollect.trace import Trace, TraceEntry
-from recollect.working_memory.value import WorkingMemory
+from recollect.working_memory import WorkingMemory
 
 if TYPE_CHECKING:
     from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
@@ -71,20 +69,22 @@ if TYPE_CHECKING:
     from recollect.backends.gateway.backend import MemoryGatewayBackend
     from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
     from recollect.backends.secret import Secret
+    from recollect.guards.holdback import Span
+    from recollect.guards.injection.detector import PromptInjectionDetector
+    from recollect.guards.language import LanguageDetector
+    from recollect.guards.leaks.scrubber import SystemPromptScrubber
+    from recollect.guards.moderation.processor import ModerationProcessor
+    from recollect.guards.parallel import Parallel
+    from recollect.guards.pii.detector import PIIDetector
     from recollect.guards.pii.presidio import PresidioEngine
-    from recollect.processors.language_detector import LanguageDetector
-    from recollect.processors.moderation import ModerationProcessor
-    from recollect.processors.pii import PIIDetector
-    from recollect.processors.prompt_injection import PromptInjectionDetector
-    from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
-    from recollect.processors.token_limiter import TokenLimiterProcessor
-    from recollect.processors.tool_call_filter import ToolCallFilterProcessor
-    from recollect.processors.unicode_normalizer import UnicodeNormalizer
-    from recollect.runtime.config import RuntimeConfig
+    from recollect.guards.spans import SpanGuard
+    from recollect.guards.token_limiter import TokenLimiterProcessor
+    from recollect.guards.tool_call_filter import ToolCallFilterProcessor
+    from recollect.guards.unicode_normalizer import UnicodeNormalizer
+    from recollect.runtime.config.models import RuntimeConfig
     from recollect.runtime.loader import Engine, EngineLoader
-    from recollect.runtime.loop import AgentLoop
-    from recollect.runtime.result import AgentRunResult
-    from recollect.tokens import count_tokens
+    from recollect.runtime.loop import AgentLoop, AgentRunResult
+    from recollect.text.tokens import count_tokens
 
 __all__ = [
     "Agent",

@@ -13,7 +13,7 @@
     ├── EmbedderError
     │   └── EmbedderChangedError
     ├── MemoryGatewayError
-    ├── TripWire                       (in recollect.processors.base)
+    ├── TripWire                       (in recollect.pipeline.processor)
     └── StorageError
         ├── StorageUnavailableError
         ├── StorageReadOnlyError

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from recollect.checks import check_flag, check_id, check_json, check_json_object, check_text, check_time
 from recollect.errors import InvalidArgumentError, InvalidRoleError
+from recollect.validation import check_flag, check_id, check_json, check_json_object, check_text, check_time
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """Who speaks in a message."""
@@ -28,6 +28,9 @@ ROLES: tuple[str, ...] = get_args(Role)
 
 ORIGINS: tuple[str, ...] = get_args(Origin)
 """All origins, in the order of their declaration."""
+
+ABORTED = "aborted"
+"""The metadata key that marks the answer of a run that was broken off."""
 
 _ORIGIN_OF_ROLE: dict[str, Origin] = {
     "user": "input",

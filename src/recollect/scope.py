@@ -8,8 +8,8 @@ is equal to nothing and slips through unique, primary and foreign keys.
 import enum
 from dataclasses import dataclass, replace
 
-from recollect.checks import check_id, check_tenant
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_id, check_tenant
 
 DEFAULT_THREAD = "default"
 """The thread of a user for whom no thread was named."""

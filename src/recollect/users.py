@@ -20,13 +20,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from recollect.checks import check_int, check_tenant, check_text
+from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
 from recollect.scope import DEFAULT_THREAD, Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
-from recollect.sync import Portal
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
+from recollect.validation import check_int, check_tenant, check_text
 
 __all__ = [
     "Connection",

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.agent.guards import KeywordBlocker
-from tests.agent.support import Mode, answer, both_modes, model_of, texts
+from tests.support.agents import Mode, answer, both_modes, model_of, texts
+from tests.support.guards import KeywordBlocker
 
 from recollect import (
     Agent,

@@ -7,9 +7,9 @@ import sys
 from contextlib import suppress
 
 import pytest
-from tests.agent.guards import Hoarder, SsnGuard
-from tests.agent.models import Halting
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, texts
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, texts
+from tests.support.guards import Hoarder, SsnGuard
+from tests.support.models import Halting
 
 from recollect import Agent, Memory, ModelError
 from recollect.agent.stream import RunStream

@@ -1,12 +1,12 @@
 """What a run is given beside its prompt, what its tools may know of it, and how it ends at the tool limit."""
 
 import pytest
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, lookup, model_of
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, lookup, model_of
 
 from recollect import Agent, InvalidArgumentError, Memory, Message, Processor, RecollectError, RunContext
 from recollect.messages import ToolCall
-from recollect.processors.base import StreamPart
-from recollect.processors.tool_run import kept_call, tool_context
+from recollect.pipeline.context import kept_call, tool_context
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

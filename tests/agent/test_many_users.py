@@ -5,11 +5,11 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from tests.agent.guards import EmailGuard, SsnGuard
-from tests.agent.support import answer
+from tests.support.agents import answer
+from tests.support.guards import EmailGuard, SsnGuard
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 
 from recollect import (
     Agent,
@@ -21,7 +21,7 @@ from recollect import (
     WrongOwnerError,
     open_store,
 )
-from recollect.storage.open import sqlite_path
+from recollect.storage.opening import sqlite_path
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

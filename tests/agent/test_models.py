@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from tests.agent.support import CALL, events_of, lookup, model_of, streamed_text
+from tests.support.agents import CALL, events_of, lookup, model_of, streamed_text
 
 from recollect import Agent, InvalidArgumentError, Message, ModelError, Processor, RunContext, ToolCall
 from recollect.testing.scripted import ScriptedModel

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 
 from recollect import Agent, Memory, Message, ToolCall
 from recollect.testing.scripted import ScriptedModel

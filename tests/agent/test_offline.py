@@ -1,7 +1,7 @@
 """The offline model: it needs nothing, quotes memory, and says so."""
 
 import pytest
-from tests.agent.support import ADA, Mode, answer, both_modes
+from tests.support.agents import ADA, Mode, answer, both_modes
 
 from recollect import (
     Agent,

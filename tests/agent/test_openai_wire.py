@@ -10,9 +10,9 @@ import pytest
 from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from tests.agent.guards import SsnGuard
 from tests.agent.openai_server import ChatServer, Json, Say, chat_server
-from tests.agent.support import ADA, Mode, answer, both_modes, events_of, streamed_text, texts
+from tests.support.agents import ADA, Mode, answer, both_modes, events_of, streamed_text, texts
+from tests.support.guards import SsnGuard
 
 from recollect import (
     Agent,

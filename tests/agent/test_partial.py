@@ -4,9 +4,9 @@ import asyncio
 import re
 
 import pytest
-from tests.agent.guards import SsnGuard, Waiter
-from tests.agent.models import Halting
-from tests.agent.support import ADA, CALL, lookup, texts
+from tests.support.agents import ADA, CALL, lookup, texts
+from tests.support.guards import SsnGuard, Waiter
+from tests.support.models import Halting
 
 from recollect import (
     Agent,
@@ -20,7 +20,7 @@ from recollect import (
     TextDelta,
     ToolCall,
 )
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 from recollect.testing.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from pydantic_ai import messages as pa
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.tools import Tool
-from tests.syntax import parsed
+from tests.support.syntax import parsed
 
 import recollect
 

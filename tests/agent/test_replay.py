@@ -4,8 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.agent.models import never
-from tests.agent.support import (
+from tests.support.agents import (
     ADA,
     CALL,
     Mode,
@@ -18,6 +17,7 @@ from tests.agent.support import (
     streamed_text,
     texts,
 )
+from tests.support.models import never
 
 from recollect import Agent, Memory, Message, ToolCall
 from recollect.testing.scripted import ScriptedModel

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from tests.agent.guards import KeywordBlocker, Moderation, Summarizer, WordLimit
-from tests.agent.models import Halting, never
-from tests.agent.support import (
+from tests.support.agents import (
     ADA,
     CALL,
     Mode,
@@ -19,6 +17,8 @@ from tests.agent.support import (
     streamed_text,
     texts,
 )
+from tests.support.guards import KeywordBlocker, Moderation, Summarizer, WordLimit
+from tests.support.models import Halting, never
 
 from recollect import Agent, ConflictError, Memory, Message, Processor, RunContext, ToolCall
 

@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.agent.guards import KeywordBlocker
-from tests.agent.models import Halting
-from tests.agent.support import ADA, CALL, lookup, model_of, streamed_text, texts
+from tests.support.agents import ADA, CALL, lookup, model_of, streamed_text, texts
+from tests.support.guards import KeywordBlocker
+from tests.support.models import Halting
 
 from recollect import (
     Agent,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from psutil import Process
-from tests.agent.models import Halting
-from tests.agent.support import ADA, model_of
+from tests.support.agents import ADA, model_of
+from tests.support.models import Halting
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Scope, open_store
-from recollect.sync import Portal
+from recollect.concurrency.portal import Portal
 
 PROGRAM = """
 import gc, sys
@@ -133,7 +133,7 @@ def test_what_never_ends_by_itself_is_given_up_behind_a_forgotten_agent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A thread that nobody can reach any more does not stay for ever."""
-    monkeypatch.setattr("recollect.sync._LONGEST_FINISH", 0.1)
+    monkeypatch.setattr("recollect.concurrency.portal._LONGEST_FINISH", 0.1)
     before = set(portal_threads())
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.agent.guards import SsnGuard
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, events_of, lookup, model_of, texts
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, events_of, lookup, model_of, texts
+from tests.support.guards import SsnGuard
 
 from recollect import (
     Agent,

@@ -7,12 +7,12 @@ from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.agent.guards import KeywordBlocker, SsnGuard, Summarizer, WordLimit
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, lookup, model_of, texts
-from tests.agent.traps import ResultTrap, StreamTrap
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, lookup, model_of, texts
+from tests.support.guards import KeywordBlocker, SsnGuard, Summarizer, WordLimit
+from tests.support.traps import ResultTrap, StreamTrap
 
 from recollect import Agent, Memory, Processor, Result, RunContext, TextDelta
-from recollect.processors.base import StreamPart
+from recollect.pipeline.processor import StreamPart
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recollect import InvalidArgumentError, Scope, Store, StoreMisuseError
-from recollect.backends.audit import StoreAudit
-from recollect.storage.handle import StoreHandle
+from recollect.backends.base import StoreAudit
+from recollect.storage.opening import StoreHandle
 
 if TYPE_CHECKING:
     from recollect.backends.base import AuditLog

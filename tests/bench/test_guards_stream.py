@@ -1,7 +1,7 @@
 """Measuring guards on a stream gives both figures of the goal, and what is held back is bounded."""
 
 import pytest
-from tests.guards.leaks import find_leaks
+from tests.guards.leaks.prompts import find_leaks
 
 from recollect.bench import guards_stream
 from recollect.guards.leaks.index import index_of_instructions

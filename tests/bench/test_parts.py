@@ -14,7 +14,7 @@ from recollect.bench.report import Goal, Part, Report
 from recollect.bench.sqlite_part import BareSqlite
 from recollect.bench.texts import Talk
 from recollect.errors import InvalidArgumentError
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_chat import MAIN, piped
+from tests.cli.chat.test_chat import MAIN, piped
 
 DATABASE = ("--url", "sqlite:///.recollect/recollect.db", "--user", "local", "--system")
 COMMANDS = [

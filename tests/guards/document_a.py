@@ -1,6 +1,6 @@
 """What document A asks for in two chapters: an answer that is too long, and one that tells too much."""
 
-from tests.agent.support import Mode, answer, model_of, spoken
+from tests.support.agents import Mode, answer, model_of, spoken
 
 from recollect import Agent, Memory, Message, Result, SystemPromptScrubber, TokenLimiterProcessor
 

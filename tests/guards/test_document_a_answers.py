@@ -1,8 +1,8 @@
 """Document A's ordering and edge-case tests with the real moderation, scrubber and token limiter."""
 
 import pytest
-from tests.agent.guards import EmailGuard
-from tests.agent.support import (
+from tests.guards.document_a import RULES, STORY, limited_story, scrubbed_rules
+from tests.support.agents import (
     CALL,
     Mode,
     answer,
@@ -13,8 +13,8 @@ from tests.agent.support import (
     spoken,
     texts,
 )
-from tests.agent.traps import ResultTrap
-from tests.guards.document_a import RULES, STORY, limited_story, scrubbed_rules
+from tests.support.guards import EmailGuard
+from tests.support.traps import ResultTrap
 
 from recollect import (
     Agent,

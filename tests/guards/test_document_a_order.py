@@ -1,8 +1,9 @@
 """Document A's remaining integration and ordering tests, by their names, with the guards that it names."""
 
 import pytest
-from tests.agent.guards import Summarizer, Validator
-from tests.agent.support import (
+from tests.guards.document_a import STORY, limited_story, scrubbed_rules
+from tests.memory.profiles import note_email
+from tests.support.agents import (
     CALL,
     Mode,
     answer,
@@ -13,9 +14,8 @@ from tests.agent.support import (
     spoken,
     texts,
 )
-from tests.guards.document_a import STORY, limited_story, scrubbed_rules
-from tests.memory.profiles import note_email
-from tests.recall.embedders import Words
+from tests.support.embedders import Words
+from tests.support.guards import Summarizer, Validator
 
 from recollect import (
     Agent,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, CALL, Mode, answer, both_modes, dump, model_of, texts
+from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, model_of, texts
 
 from recollect import Agent, Memory, Parallel, PromptInjectionDetector, TextPart, UnicodeNormalizer
-from recollect.processors.prompt_injection import NOTICE
+from recollect.guards.injection.detector import NOTICE
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.guards.pii_texts import LONG_SECRETS, SAMPLES
-from tests.processors.contexts import new_run
+from tests.guards.pii.texts import LONG_SECRETS, SAMPLES
+from tests.support.contexts import new_run
 
 from recollect import (
     PIIDetector,
@@ -16,8 +16,8 @@ from recollect import (
     UnicodeNormalizer,
 )
 from recollect.bench.guards_stream import INSTRUCTIONS, tricky_texts
-from recollect.processors.base import TextDelta
-from recollect.processors.output import OutputChain
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import TextDelta
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,7 @@
 """Document A's integration tests with the real guard, in both ways to run an agent."""
 
 import pytest
-from tests.agent.support import (
+from tests.support.agents import (
     CALL,
     Mode,
     answer,

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agent.support import CALL, Mode, answer, both_modes, events_of, lookup, model_of, streamed_text
-from tests.processors.contexts import context, new_run
-from tests.processors.strategies import cut
+from tests.support.agents import CALL, Mode, answer, both_modes, events_of, lookup, model_of, streamed_text
+from tests.support.contexts import context, new_run
+from tests.support.strategies import cut
 
 from recollect import (
     Agent,
@@ -23,9 +23,9 @@ from recollect import (
     TripWire,
     count_tokens,
 )
-from recollect.processors.base import TextDelta
+from recollect.pipeline.processor import TextDelta
 from recollect.testing import ScriptedModel
-from recollect.tokens import truncate
+from recollect.text.tokens import truncate
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.agent.support import CALL, Mode, answer, both_modes, lookup, model_of
-from tests.processors.contexts import context, new_run
+from tests.support.agents import CALL, Mode, answer, both_modes, lookup, model_of
+from tests.support.contexts import context, new_run
 
 from recollect import (
     Agent,

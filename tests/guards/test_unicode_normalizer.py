@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.agent.support import CALL, Mode, answer, both_modes, model_of, texts
-from tests.processors.contexts import context, new_run
+from tests.support.agents import CALL, Mode, answer, both_modes, model_of, texts
+from tests.support.contexts import context, new_run
 
 from recollect import (
     Agent,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.syntax import parsed
+from tests.support.syntax import parsed
 
 import recollect
 

@@ -1,8 +1,8 @@
-"""Imports point one way: a module imports from its own layer or from a lower one.
+"""Imports point one way: a module imports from its own room or from a lower layer.
 
-The table below is the layout of the package, lowest layer first. A module belongs to the layer of the
-longest name in the table that is its own name or a package around it. Every import counts: at the top,
-inside a function, and under `TYPE_CHECKING`.
+The table below is the layout of the package, lowest layer first. A name in it is a room: a package or a
+module at the root. Rooms of one layer do not know each other, except for the values at the bottom. Every
+import counts: at the top, inside a function, and under `TYPE_CHECKING`.
 """
 
 import ast
@@ -10,31 +10,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.syntax import parsed
+from tests.support.syntax import parsed
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROOT = "recollect"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
+        "recollect._lazy",
         "recollect.errors",
-        "recollect.late",
-        "recollect.scope",
         "recollect.messages",
+        "recollect.scope",
+        "recollect.tool_pairs",
         "recollect.trace",
-        "recollect.checks",
+        "recollect.validation",
+        "recollect.working_memory",
     ),
-    ("recollect.recall.analyser", "recollect.tokens", "recollect.working_memory"),
+    ("recollect.concurrency", "recollect.text"),
     ("recollect.storage",),
-    ("recollect.recall", "recollect.guards", "recollect.processors"),
-    ("recollect.memory", "recollect.users", "recollect.sync"),
+    ("recollect.pipeline", "recollect.recall"),
+    ("recollect.guards",),
+    ("recollect.backends", "recollect.memory", "recollect.users"),
     ("recollect.agent",),
-    ("recollect.backends",),
     ("recollect.runtime",),
-    ("recollect.gateway", "recollect.adapters"),
-    ("recollect.studio", "recollect.testing", "recollect.bench"),
-    ("recollect.cli",),
+    ("recollect.cli", "recollect.testing"),
 )
+VALUES = 0
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 
 
@@ -46,8 +47,8 @@ class Module(NamedTuple):
     is_package: bool = False
 
 
-def test_imports_point_to_the_same_or_a_lower_layer() -> None:
-    """No module of the package imports from a layer above its own."""
+def test_imports_point_to_the_same_room_or_a_lower_layer() -> None:
+    """No module of the package imports from a layer above its own, or from another room beside it."""
     modules = _read_modules()
     assert modules, f"no modules found under {SOURCE}"
     names = frozenset(module.name for module in modules)
@@ -57,29 +58,31 @@ def test_imports_point_to_the_same_or_a_lower_layer() -> None:
 
 def test_an_upward_import_is_found_wherever_it_stands() -> None:
     """An import under TYPE_CHECKING, in a function, or relative counts like one at the top."""
-    names = frozenset({"recollect", "recollect.scope", "recollect.users", "recollect.storage.base"})
+    names = frozenset({"recollect", "recollect.scope", "recollect.users", "recollect.storage.store"})
     upward = (
         "import recollect.users",
         "from recollect import users",
         "from recollect.users import Users",
         "from ..users import Users",
         "if TYPE_CHECKING:\n    from recollect.users import Users",
-        "def late():\n    import recollect.users",
+        "def lazy():\n    import recollect.users",
     )
     for source in upward:
-        (problem,) = _problems(Module("recollect.storage.base", source), names)
-        assert "recollect.storage.base (layer 2) imports recollect.users (layer 4)" in problem
+        (problem,) = _problems(Module("recollect.storage.store", source), names)
+        assert "recollect.storage.store (layer 2) imports recollect.users (layer 5)" in problem
     downward = "import json\nfrom recollect import scope\nfrom recollect.scope import Scope\n"
-    assert not _problems(Module("recollect.storage.base", downward), names)
+    assert not _problems(Module("recollect.storage.store", downward), names)
 
 
-def test_the_longest_name_in_the_table_decides_the_layer() -> None:
-    """The analyser is below storage although the package around it is above."""
-    names = frozenset({"recollect.recall.analyser", "recollect.recall.image"})
-    assert _layer("recollect.recall.analyser") < _layer("recollect.storage.sqlite.store")
-    assert _layer("recollect.recall.image") > _layer("recollect.storage.sqlite.store")
-    assert not _problems(Module("recollect.storage.base", "from recollect.recall import analyser"), names)
-    assert _problems(Module("recollect.storage.base", "from recollect.recall import image"), names)
+def test_rooms_of_one_layer_do_not_import_each_other() -> None:
+    """Curated memory does not know the local one; values may know each other, and a room itself."""
+    names = frozenset({"recollect.backends.base", "recollect.memory.history", "recollect.memory.base"})
+    beside = Module("recollect.memory.history", "from recollect.backends.base import MemoryBackend")
+    (problem,) = _problems(beside, names)
+    assert "recollect.memory.history imports recollect.backends.base, a room of its own layer" in problem
+    within = Module("recollect.memory.history", "from recollect.memory.base import MemoryProcessor")
+    assert not _problems(within, names)
+    assert not _problems(Module("recollect.messages", "from recollect.errors import RecollectError"), names)
 
 
 def test_a_module_in_no_layer_is_a_problem() -> None:
@@ -127,6 +130,8 @@ def _problems(module: Module, names: frozenset[str]) -> list[str]:
             found.append(f"{place} imports a module without a place: {_unplaced(target)}")
         elif other > own:
             found.append(f"{place}: {module.name} (layer {own}) imports {target} (layer {other})")
+        elif other == own != VALUES and _room(target) != _room(module.name):
+            found.append(f"{place}: {module.name} imports {target}, a room of its own layer")
     return found
 
 
@@ -136,12 +141,12 @@ def _unplaced(module: str) -> str:
 
 def _layer(module: str) -> int:
     """Return the number of the module's layer, or -1."""
-    name = module
-    while name:
-        if name in LAYER_OF:
-            return LAYER_OF[name]
-        name = name.rpartition(".")[0]
-    return -1
+    return LAYER_OF.get(_room(module), -1)
+
+
+def _room(module: str) -> str:
+    """Return the package or module directly under the root to which a module belongs."""
+    return ".".join(module.split(".")[:2])
 
 
 def _imports(module: Module, names: frozenset[str]) -> Iterator[tuple[int, str]]:

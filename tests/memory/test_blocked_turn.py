@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.agent.guards import Bystander, Hoarder, KeywordBlocker, Moderation, SsnGuard
-from tests.agent.support import (
+from tests.support.agents import (
     ADA,
     CALL,
     Mode,
@@ -19,7 +18,8 @@ from tests.agent.support import (
     streamed_text,
     texts,
 )
-from tests.agent.traps import (
+from tests.support.guards import Bystander, Hoarder, KeywordBlocker, Moderation, SsnGuard
+from tests.support.traps import (
     BehindMemoryTrap,
     CallTrap,
     FlushTrap,
@@ -31,7 +31,7 @@ from tests.agent.traps import (
 )
 
 from recollect import Agent, Memory, Parallel, Processor, RunContext, ToolCall, TripWire
-from recollect.processors.expand import Item
+from recollect.pipeline.assembly import Item
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

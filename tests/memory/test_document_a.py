@@ -3,18 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from tests.agent.guards import (
-    EmailGuard,
-    KeywordBlocker,
-    Moderation,
-    Normalizer,
-    Scrubber,
-    SsnGuard,
-    Summarizer,
-    Validator,
-    WordLimit,
-)
-from tests.agent.support import (
+from tests.support.agents import (
     CALL,
     Mode,
     answer,
@@ -25,7 +14,18 @@ from tests.agent.support import (
     spoken,
     texts,
 )
-from tests.agent.traps import ResultTrap
+from tests.support.guards import (
+    EmailGuard,
+    KeywordBlocker,
+    Moderation,
+    Normalizer,
+    Scrubber,
+    SsnGuard,
+    Summarizer,
+    Validator,
+    WordLimit,
+)
+from tests.support.traps import ResultTrap
 
 from recollect import Agent, Memory, Processor, RunContext
 from recollect.messages import Message

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from tests.agent.guards import KeywordBlocker, Normalizer
-from tests.agent.support import Mode, answer, both_modes, model_of
-from tests.recall.embedders import Remembering, Words
+from tests.support.agents import Mode, answer, both_modes, model_of
+from tests.support.embedders import Remembering, Words
+from tests.support.guards import KeywordBlocker, Normalizer
 
 from recollect import Agent, Memory, Message, Store
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.agent.support import ADA, model_of, texts
+from tests.support.agents import ADA, model_of, texts
 
 from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
-from recollect.storage.open import sqlite_path
+from recollect.storage.opening import sqlite_path
 
 HANDLES = Path("/proc/self/fd")
 

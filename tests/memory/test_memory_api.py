@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.agent.support import Mode, answer, both_modes, model_of, texts
+from tests.support.agents import Mode, answer, both_modes, model_of, texts
 
 from recollect import (
     Agent,

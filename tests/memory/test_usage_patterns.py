@@ -1,9 +1,9 @@
 """The three ways in which document A puts a memory into an agent, and what is wrong use of them."""
 
 import pytest
-from tests.agent.guards import Bystander, KeywordBlocker, Moderation, SsnGuard
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
-from tests.agent.traps import BehindMemoryTrap
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
+from tests.support.guards import Bystander, KeywordBlocker, Moderation, SsnGuard
+from tests.support.traps import BehindMemoryTrap
 
 from recollect import (
     Agent,
@@ -14,7 +14,7 @@ from recollect import (
     Processor,
     Store,
 )
-from recollect.processors.expand import Item, expand, id_of
+from recollect.pipeline.assembly import Item, expand, id_of
 
 PATTERNS = ("memory=", "in both lists", "single processors", "one processor on both sides")
 

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 from pydantic import BaseModel
-from tests.agent.guards import EmailGuard, KeywordBlocker, Moderation
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of, texts
-from tests.agent.traps import ResultTrap
 from tests.memory.profiles import NotingModel, note_all, note_email, note_topic
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
+from tests.support.guards import EmailGuard, KeywordBlocker, Moderation
+from tests.support.traps import ResultTrap
 
 from recollect import Agent, InvalidArgumentError, Memory, Scope, Store, WorkingMemory
 

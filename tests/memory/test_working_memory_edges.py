@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.agent.support import model_of
+from tests.support.agents import model_of
 
 from recollect import Agent, InvalidArgumentError, Memory, Message, ToolCall
 

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.agent.models import Halting
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of
 from tests.memory.profiles import NotingModel, Slow
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of
+from tests.support.models import Halting
 
 from recollect import Agent, Memory, Scope, Store
-from recollect.processors.late_work import LateWork
+from recollect.concurrency.tasks import LateWork
 from recollect.trace import TraceEntry
 
 pytestmark = pytest.mark.anyio

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.agent.guards import EmailGuard, Moderation
-from tests.agent.support import ADA, Mode, answer, both_modes, model_of
-from tests.agent.traps import CallTrap, ResultTrap
 from tests.memory.profiles import NotingModel
+from tests.support.agents import ADA, Mode, answer, both_modes, model_of
+from tests.support.guards import EmailGuard, Moderation
+from tests.support.traps import CallTrap, ResultTrap
 
 from recollect import (
     Agent,
@@ -19,8 +19,8 @@ from recollect import (
     ToolCall,
     WorkingMemoryProcessor,
 )
-from recollect.agent.engine import Engine
-from recollect.processors.base import Processor
+from recollect.agent.provider import Engine
+from recollect.pipeline.processor import Processor
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.recall.rows import Said
 
-from recollect.recall.analyser import terms_of
+from recollect.text.terms import terms_of
 
 
 def counts(message: Said) -> Counter[str]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from recollect.recall.analyser import analyse
-from recollect.recall.image import Image
+from recollect.recall.index.user_index import Image
 from recollect.storage.records import SearchChanges, SearchRow, VectorRow
+from recollect.text.terms import analyse
 
 DIMENSIONS = 4
 VECTOR = np.array([0.5, -0.5, 0.5, 0.5], dtype=np.float32)

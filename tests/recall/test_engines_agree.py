@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.recall.corpus import QUESTIONS, threads
-from tests.recall.embedders import Remembering
+from tests.support.embedders import Remembering
 
 from recollect import Memory
 

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 from tests.faults.children import Child
-from tests.recall.embedders import Words
+from tests.support.embedders import Words
 
 from recollect import Memory, Message, Scope
 

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from tests.recall.embedders import Words
+from tests.support.embedders import Words
 
 from recollect import InvalidArgumentError, Memory, Message, Store
 from recollect.recall.results import Recall

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.recall import reference
 from tests.recall.rows import VECTOR, Said, image_of, questions, talks
 
-from recollect.recall.image import Place
+from recollect.recall.index.user_index import Place
 from recollect.recall.question import Question, understand
 from recollect.recall.ranking import CANDIDATES, Ranking, rank
 

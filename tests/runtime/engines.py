@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from tests.backends.gateway_server import KEY, GatewayServer, gateway_server
+from tests.support.gateway_server import KEY, GatewayServer, gateway_server
 
 from recollect.runtime.loader import Engine, EngineLoader
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 from recollect.scope import Scope
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
 
 Way: TypeAlias = Literal["run", "stream"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends.failure_modes import MODES, Mode
-from tests.backends.gateway_server import KEY, Received, answers
+from tests.backends.gateway.failure_modes import MODES, Mode
 from tests.runtime.engines import Way, WireModel, both_ways, loaded, write_skill
+from tests.support.gateway_server import KEY, Received, answers
 
 from recollect import ToolCall
 from recollect.errors import ModelError

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.backends.failure_modes import MODES, Mode
-from tests.backends.gateway_server import KEY, answers
+from tests.backends.gateway.failure_modes import MODES, Mode
 from tests.runtime.engines import Setup, loaded
+from tests.support.gateway_server import KEY, answers
 
-from recollect.cli.chat_pipe import as_json
-from recollect.cli.chat_why import explanation
+from recollect.cli.chat.pipe import as_json
+from recollect.cli.chat.why import explanation
 from recollect.errors import RecollectError
-from recollect.runtime.result import AgentRunResult
+from recollect.runtime.loop import AgentRunResult
 from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]

@@ -21,8 +21,8 @@ from recollect import (
     Thread,
 )
 from recollect.messages import part_to_dict
-from recollect.recall.analyser import analyse
 from recollect.storage.rows import to_micros
+from recollect.text.terms import analyse
 
 Place: TypeAlias = tuple[str, str, str]
 """The app, the project and the id of a thread."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from recollect import Store, open_store
-from recollect.sync import Portal
+from recollect.concurrency.portal import Portal
 from recollect.testing.databases import postgres_database
 
 T = TypeVar("T")

@@ -25,8 +25,8 @@ from recollect import (
     ToolCall,
     ToolResult,
 )
-from recollect.checks import MAX_ID_BYTES, MAX_INT, MAX_JSON_DEPTH
 from recollect.messages import ORIGINS, ROLES, part_to_dict
+from recollect.validation import MAX_ID_BYTES, MAX_INT, MAX_JSON_DEPTH
 
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 DAY = timedelta(days=1)

@@ -17,12 +17,12 @@ from psycopg import errors, sql
 from tests.storage import readings
 
 from recollect import ConflictError, Message, Placed, Scope, Store, ToolCall, ToolResult, open_store
-from recollect.storage.erase import KINDS
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
 from recollect.storage.records import MessageVectors
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import prepare
+from recollect.storage.users import KINDS
 
 pytestmark = pytest.mark.anyio
 

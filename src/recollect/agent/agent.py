@@ -6,30 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from recollect.agent.prompt import Prompt, checked_run_id, prompt_messages
+from recollect.agent.prompt import Prompt, checked_run_id, last_shown, note_shown, prompt_messages
 from recollect.agent.result import Event, Result
 from recollect.agent.run import OnMemoryError, Plan, Run
-from recollect.agent.shown import last_shown, note_shown
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.checks import check_int, check_model, check_text
+from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, ModelUnavailableError
-from recollect.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.processors.base import (
-    Ids,
-    Processor,
-    ProcessorProvider,
-    RunIds,
-    RunState,
-    ToolProvider,
-    run_ids,
-)
-from recollect.processors.expand import Item, expand
-from recollect.sync import Portal
+from recollect.pipeline.assembly import Item, expand
+from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
+from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
 from recollect.trace import Trace
+from recollect.validation import check_int, check_model, check_text
 
 if TYPE_CHECKING:
-    from recollect.agent.engine import Engine
+    from recollect.agent.provider import Engine
 
 _MOST_STEPS = 20
 
@@ -200,7 +192,7 @@ class Agent:
     def _get_engine(self) -> "Engine":
         if self._engine is None:
             try:
-                from recollect.agent.engine import Engine
+                from recollect.agent.provider import Engine
             except ImportError as error:
                 raise ModelUnavailableError(
                     "the agent needs its extra: pip install 'recollect[agent]'"

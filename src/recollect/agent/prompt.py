@@ -1,11 +1,19 @@
-"""What a run may be asked: checked and made into messages, before anything else happens."""
+"""What a run may be asked: checked and made into messages, before anything else happens.
+
+What each agent's model was last shown in this task.
+
+One context variable serves all agents, because a context never lets go of a variable. Its value is replaced
+and never changed, because tasks share it with those that they start.
+"""
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
-from recollect.checks import check_id, check_text
 from recollect.errors import InvalidArgumentError
 from recollect.messages import FilePart, Message
+from recollect.validation import check_id, check_text
 
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
 """What a run may be given: text, a message, or a list of messages (also as dicts with role and content)."""
@@ -78,3 +86,23 @@ def _check_ids(messages: Sequence[Message], run_id: str) -> None:
                 "prompt",
                 f"the id {message.id!r:.60} is one that the answer of this run may get; choose another",
             )
+
+
+_shown: ContextVar[WeakKeyDictionary[object, list[Message]] | None] = ContextVar(
+    "recollect_shown", default=None
+)
+
+
+def note_shown(agent: object, messages: list[Message]) -> None:
+    """Remember what an agent's model was shown; a run that asked no model changes nothing."""
+    earlier = _shown.get()
+    if not messages or (earlier is not None and earlier.get(agent) is messages):
+        return
+    known: WeakKeyDictionary[object, list[Message]] = WeakKeyDictionary(earlier or {})
+    known[agent] = messages
+    _shown.set(known)
+
+
+def last_shown(agent: object) -> list[Message]:
+    """Return what an agent's model was last shown in this task."""
+    return list((_shown.get() or {}).get(agent, []))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import TripWire
+from recollect.pipeline.context import TripWire
 from recollect.trace import Trace
 
 EventType: TypeAlias = Literal["text", "tool_call", "tool_result", "tripwire", "done"]

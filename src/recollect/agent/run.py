@@ -1,4 +1,6 @@
-"""One run: the prompt through the input side, the model and its tools, the answer through the output side.
+"""Doing the writes that a run has staged: all of them, whatever becomes of one.
+
+One run: the prompt through the input side, the model and its tools, the answer through the output side.
 
 `generate` and `stream` are the same machine; the one only feeds each answer of the model in one piece.
 """
@@ -11,22 +13,51 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from recollect.agent.commit import commit_all
-from recollect.agent.model import ModelPart, StepEnd
-from recollect.agent.partial import ABORTED, Seen, stage_partial
-from recollect.agent.replay import StoredRun, find_stored_run
+from recollect.agent.models import ModelPart, StepEnd
+from recollect.agent.recovery import Seen, StoredRun, find_stored_run, stage_partial
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
-from recollect.checks import MAX_TEXT_BYTES
-from recollect.messages import Message, ToolCall, ToolResult
-from recollect.processors.base import Processor, RunState, StreamPart, TextDelta, TripWire
-from recollect.processors.chain import run_input, run_next_step, run_tool_call, run_tool_result
-from recollect.processors.output import OutputChain
-from recollect.processors.tool_run import tools_of
-from recollect.processors.turn import TurnBuilder, assistant_id
+from recollect.errors import WrongOwnerError
+from recollect.messages import ABORTED, Message, ToolCall, ToolResult
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunState, TripWire, tools_of
+from recollect.pipeline.input import run_input, run_next_step, run_tool_call, run_tool_result
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta
+from recollect.pipeline.turn import TurnBuilder, assistant_id
+from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from recollect.agent.engine import Engine
+    from recollect.agent.provider import Engine
+
+
+async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises: bool) -> bool:
+    """Do the staged writes and say whether memory has kept the turn.
+
+    Where several processors write, one that fails does not stop the others, and only memory's own write
+    counts. What a write staged itself, to come behind the turn, is not done without the turn. The first
+    error is raised at the end if the caller wants that; the trace has all of them.
+    """
+    memory = {id_of(item) for item in output_side if item.writes_memory}
+    errors: list[Exception] = []
+    is_saved, has_failed = False, False
+    planned = len(run.commits)
+    for place, (processor_id, commit) in enumerate(run.commits):
+        if has_failed and place >= planned:
+            continue
+        counts = not memory or processor_id in memory
+        try:
+            with run.trace.timed(processor_id, "commit"):
+                is_saved |= await commit() is not False and counts
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
+            _log.warning("%s could not save the turn: %s", processor_id, error)
+            errors.append(error)
+            has_failed |= counts
+    for error in errors:
+        if raises or isinstance(error, WrongOwnerError):
+            raise error
+    return is_saved and not has_failed
+
 
 _log = logging.getLogger("recollect")
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from recollect.agent.result import Event, Result
 from recollect.agent.run import Run
+from recollect.concurrency.portal import Portal
 from recollect.errors import RecollectError
 from recollect.messages import Message
-from recollect.sync import Portal
 from recollect.trace import Trace
 
 if TYPE_CHECKING:
-    from recollect.processors.base import TripWire
+    from recollect.pipeline.context import TripWire
 
 Item: TypeAlias = Event | BaseException | None
 """What the task of a run hands over: an event, an error, or the end."""

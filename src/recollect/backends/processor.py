@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from recollect.agent.partial import ABORTED
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import as_parts, shown_items
+from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
-from recollect.messages import Message, now
-from recollect.processors.base import Processor, RunContext
-from recollect.processors.late_work import LateWork
+from recollect.messages import ABORTED, Message, now
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 
 if TYPE_CHECKING:
     from datetime import datetime

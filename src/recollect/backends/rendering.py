@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.backends.base import RecalledItem
-from recollect.guards.text.invisible import without_invisible
 from recollect.messages import TextPart
-from recollect.processors.fence import fenced_parts
+from recollect.text.quoting import fenced_parts
+from recollect.text.unicode import without_invisible
 
 LABEL = "recalled from the memory gateway"
 """What the block of recalled items is called in the prompt."""
@@ -62,7 +62,7 @@ def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
 
 def as_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
     """Return the parts of the reference message, one for each item between the marks; none for no items."""
-    return fenced_parts(LABEL, [item.line for item in shown]) if shown else []
+    return [TextPart(text) for text in fenced_parts(LABEL, [item.line for item in shown])] if shown else []
 
 
 def _line(item: RecalledItem) -> str:

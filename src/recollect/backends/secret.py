@@ -2,8 +2,8 @@
 
 from typing import NoReturn, final
 
-from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_text
 
 HIDDEN = "**********"
 """What a secret looks like wherever it is printed."""

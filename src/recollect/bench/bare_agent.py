@@ -6,7 +6,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from recollect.agent.engine import to_model_messages
+from recollect.agent.provider import to_model_messages
 from recollect.messages import Message
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from recollect.bench.labelled import kilobytes_of, read_rows
 from recollect.bench.report import Show
 from recollect.guards.injection.classifier import classify, is_installed
-from recollect.guards.injection.detect import find_injections, with_classifier
-from recollect.guards.injection.windows import telling_windows
+from recollect.guards.injection.detector import telling_windows
+from recollect.guards.injection.evidence import find_injections, with_classifier
 
 THRESHOLD = 0.5
 """The score from which a text is an attack."""

@@ -5,12 +5,13 @@ from typing import TypedDict
 
 from recollect.bench.report import Show
 from recollect.bench.texts import Talk
+from recollect.guards.leaks.scrubber import SystemPromptScrubber
+from recollect.guards.pii.detector import PIIDetector
+from recollect.guards.token_limiter import TokenLimiterProcessor
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunIds, RunState, TextDelta
-from recollect.processors.output import OutputChain
-from recollect.processors.pii import PIIDetector
-from recollect.processors.system_prompt_scrubber import SystemPromptScrubber
-from recollect.processors.token_limiter import TokenLimiterProcessor
+from recollect.pipeline.context import RunIds, RunState
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, TextDelta
 from recollect.trace import Trace
 
 INSTRUCTIONS = """You answer for the harbour office of a small town. Be polite and brief.

@@ -11,8 +11,8 @@ from recollect.bench.server import Server
 from recollect.bench.sizes import Sizes
 from recollect.bench.timing import Lap, lap_of, race, ratio
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 SMALL_STORE = 1_000
 """How many messages the small store holds."""

@@ -7,9 +7,9 @@ from recollect.bench.sizes import Sizes
 from recollect.bench.sqlite_part import SCOPE
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Timings, lap_of, race, ratio
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.postgres.connection import Connection, prepare
+from recollect.storage.store import Store
 
 _LIMIT = 1.5
 _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"

@@ -13,7 +13,7 @@ from recollect.bench.recall_sizes import RecallSizes
 from recollect.bench.recall_speed import Ticker, names_and_limits
 from recollect.bench.report import Part, Report, Show, Tick, at_most, unmeasured
 from recollect.bench.server import INSTALL, benchmark_server, check_server
-from recollect.recall.embedder import Embedding, default_embedder
+from recollect.recall.embedding.embedder import Embedding, default_embedder
 
 # Where each part begins, as a share of the time that a full run takes.
 _STARTS = {

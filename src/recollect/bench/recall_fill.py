@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.bench.fill import Owner, crowd
-from recollect.recall.embedder import Embedding
-from recollect.storage.base import Store
+from recollect.recall.embedding.embedder import Embedding
 from recollect.storage.records import MessageVectors
+from recollect.storage.store import Store
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,11 +7,11 @@ from recollect.bench.report import Goal, Part, Tick, at_least
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Timings, lap_of, race, ratio
 from recollect.messages import Message
-from recollect.recall.embedder import Embedding
-from recollect.recall.indexer import Indexer
+from recollect.recall.embedding.embedder import Embedding
+from recollect.recall.embedding.indexer import Indexer
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 LIMIT = 0.95
 """The goal."""

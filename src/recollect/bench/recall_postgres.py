@@ -14,12 +14,12 @@ from recollect.bench.recall_speed import Searched, Ticker
 from recollect.bench.recorder import calls
 from recollect.bench.report import Part
 from recollect.bench.server import Server
-from recollect.recall.embedder import Embedding
-from recollect.storage.open import open_store
+from recollect.recall.embedding.embedder import Embedding
+from recollect.storage.opening import open_store
 from recollect.testing.databases import run_sql
 
 if TYPE_CHECKING:
-    from recollect.storage.base import Store
+    from recollect.storage.store import Store
 
 
 async def measure(server: Server, embedder: Embedding, sizes: RecallSizes, ticker: Ticker) -> Part:

@@ -15,12 +15,12 @@ import numpy as np
 from recollect.bench.locomo import ADVERSARIAL, Asked, Conversation
 from recollect.bench.report import Goal, Part, Tick, unmeasured
 from recollect.bench.timing import percentile
-from recollect.recall.embedder import Embedding
+from recollect.recall.embedding.embedder import Embedding
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
+from recollect.storage.store import Store
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,15 +14,15 @@ from recollect.bench.recorder import Recorder
 from recollect.bench.report import Goal, Part, Tick, at_most, micros, ratio_goal
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Ratio, Timings, lap_of, percentile, race, ratio
-from recollect.recall.cache import MOST_MESSAGES
-from recollect.recall.embedder import Embedding
+from recollect.recall.embedding.embedder import Embedding
+from recollect.recall.index.cache import MOST_MESSAGES
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
-from recollect.storage.base import Store
 from recollect.storage.engine import Statement
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 from recollect.storage.sqlite.connection import MEMORY
 from recollect.storage.sqlite.engine import SqliteEngine
+from recollect.storage.store import Store
 
 ReadBare: TypeAlias = Callable[[], Awaitable[object]]
 """Reads the search rows of the user with a bare driver."""

@@ -9,11 +9,11 @@ from typing import Any, LiteralString, NamedTuple, TypeVar
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.engine import Engine, Params, Results, Statement, Step, Work
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY
 from recollect.storage.sqlite.engine import SqliteEngine
+from recollect.storage.store import Store
 
 T = TypeVar("T")
 

@@ -24,12 +24,12 @@ from recollect.bench.machine import disk_folder, facts, is_in_memory
 from recollect.bench.report import Goal, Part, Report, Show
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Timings, lap_of, race
-from recollect.runtime.config_file import FILE, FOLDER
+from recollect.runtime.config.file import FILE, FOLDER
 from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.loop import AgentLoop
-from recollect.runtime.sessions import SessionMemory, Sessions
+from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 _CURATED_LIMIT = 2.0  # milliseconds over the bare loop
 _TIMEOUT = 0.25

@@ -10,10 +10,10 @@ from recollect.bench.sizes import Sizes
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Timings, lap_of, race, ratio, sync_lap_of
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.engine import Row
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
 from recollect.storage.sqlite.connection import Database, prepare
+from recollect.storage.store import Store
 
 SCOPE = Scope(1, "user", "conversation")
 """The thread that both sides write to."""

@@ -9,8 +9,9 @@ from recollect.agent.agent import Agent
 from recollect.bench.bare_agent import instant_model
 from recollect.bench.report import Goal, Part, Tick, at_most, ratio_goal
 from recollect.bench.timing import lap_of, race, ratio
-from recollect.memory import Memory
-from recollect.processors.base import Processor, RunContext, StreamPart
+from recollect.memory.memory import Memory
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor, StreamPart
 
 CHUNKS = 1_000
 """How long the stream is that is timed."""

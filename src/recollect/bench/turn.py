@@ -17,10 +17,10 @@ from recollect.bench.recorder import messages_of
 from recollect.bench.report import Goal, Part, Report, Show, at_most
 from recollect.bench.texts import Talk
 from recollect.bench.timing import Lap, Timings, lap_of, percentile, race
-from recollect.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 _LIMIT = 0.15
 _LAST = 10

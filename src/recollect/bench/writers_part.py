@@ -14,8 +14,8 @@ from recollect.bench.sqlite_part import BareSqlite
 from recollect.bench.texts import Talk
 from recollect.bench.timing import percentile
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 WRITERS = 32
 """How many tasks write at once."""

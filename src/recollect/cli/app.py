@@ -8,23 +8,18 @@ from recollect.cli.bench_recall import bench_recall
 from recollect.cli.bench_runtime import bench_runtime
 from recollect.cli.bench_store import bench_store
 from recollect.cli.bench_turn import bench_turn
-from recollect.cli.chat import chat
-from recollect.cli.erase import erase
-from recollect.cli.events import events
-from recollect.cli.export import export
-from recollect.cli.history import history
-from recollect.cli.import_ import import_
+from recollect.cli.chat.command import chat
+from recollect.cli.data.erase import erase
+from recollect.cli.data.events import events
+from recollect.cli.data.history import history
+from recollect.cli.data.recall import recall
+from recollect.cli.data.reindex import reindex
+from recollect.cli.data.threads import threads
+from recollect.cli.data.transfer import export, import_
 from recollect.cli.init import init
-from recollect.cli.memory_approve import approve
-from recollect.cli.memory_log import log
-from recollect.cli.memory_reject import reject
-from recollect.cli.memory_show import show
-from recollect.cli.memory_undo import undo
+from recollect.cli.memory import approve, log, reject, show, undo
 from recollect.cli.output import reserve_streams
 from recollect.cli.problems import CommandGroup, exit_code_help
-from recollect.cli.recall import recall
-from recollect.cli.reindex import reindex
-from recollect.cli.threads import threads
 from recollect.cli.tour import tour
 from recollect.cli.version import version
 

@@ -7,8 +7,7 @@ import typer
 
 from recollect.cli.bench_store import show_report
 from recollect.cli.options import Json
-from recollect.cli.output import console, write_json
-from recollect.cli.progress import progress_bar
+from recollect.cli.output import console, progress_bar, write_json
 
 if TYPE_CHECKING:
     from recollect.bench.report import Report

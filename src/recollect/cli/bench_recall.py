@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli.bench_store import Postgres, Quick, tell
 from recollect.cli.options import Json
-from recollect.cli.progress import progress_bar
+from recollect.cli.output import progress_bar
 from recollect.errors import ModelUnavailableError
 
 if TYPE_CHECKING:

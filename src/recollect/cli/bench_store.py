@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli.options import Json
-from recollect.cli.output import console, write_json
-from recollect.cli.progress import progress_bar
+from recollect.cli.output import console, progress_bar, write_json
 
 if TYPE_CHECKING:
     from recollect.bench.report import Report

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from recollect.cli.bench_store import Quick, tell
 from recollect.cli.options import Json
-from recollect.cli.progress import progress_bar
+from recollect.cli.output import progress_bar
 from recollect.errors import ModelUnavailableError
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from recollect.backends.curated.durable import replace_file
+from recollect.backends.curated.files import replace_file
 from recollect.cli.output import say
 from recollect.errors import ConfigError, ConflictError
-from recollect.runtime.config_file import FILE, FOLDER
+from recollect.runtime.config.file import FILE, FOLDER
 
 Folder = Annotated[Path, typer.Argument(help="Where the agent is to live; it is made if it is missing.")]
 IfMissing = Annotated[bool, typer.Option("--if-missing", help="Leave a configuration that is there alone.")]

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
-from recollect.runtime.config_file import FOLDER
+from recollect.runtime.config.file import FOLDER
 from recollect.scope import Scope
-from recollect.storage.open import DATABASE_VARIABLE, sqlite_path
+from recollect.storage.opening import DATABASE_VARIABLE, sqlite_path
 
 Url = Annotated[
     str | None,

@@ -1,9 +1,14 @@
-"""Writing results: data as UTF-8 whatever the terminal's encoding, and text without terminal codes."""
+"""Writing results: data as UTF-8 whatever the terminal's encoding, and text without terminal codes.
+
+A progress bar on the error stream, so that the output stays clean.
+"""
 
 import io
 import json
 import os
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -71,3 +76,16 @@ def printable(text: str) -> str:
 def _is_harmless(char: str) -> bool:
     # Spaces of other widths count as not printable in Python; French and Japanese are written with them.
     return char.isprintable() or char in _HARMLESS or category(char) == "Zs"
+
+
+@contextmanager
+def progress_bar() -> Generator[Callable[[str, float], None]]:
+    """Provide a function that shows what is going on; it shows nothing where nobody is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:30}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=1.0)
+        yield lambda label, done: progress.update(task, description=label, completed=done)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from recollect.agent.agent import Agent
 from recollect.cli.output import console
 from recollect.errors import ModelUnavailableError
-from recollect.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
-from recollect.storage.open import open_store
+from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console

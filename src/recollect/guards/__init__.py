@@ -1,1 +1,1 @@
-"""What guards look for, without the pipeline around them: text in, findings out."""
+"""Guards: processors that check, redact or block text, each beside what it knows."""

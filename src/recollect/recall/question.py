@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from recollect.recall.analyser import terms_of
-from recollect.recall.dates import Interval, times_in
+from recollect.recall.times.phrases import Interval, times_in
+from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,9 @@ import numpy as np
 
 from recollect.errors import EmbedderError
 from recollect.messages import Message, now
-from recollect.recall.cache import DEFAULT_BUDGET, ImageCache
-from recollect.recall.image import NONE, Image, Place
-from recollect.recall.indexer import Indexer
+from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.index.cache import DEFAULT_BUDGET, ImageCache
+from recollect.recall.index.user_index import NONE, Image, Place
 from recollect.recall.question import Question, understand
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Hit, Miss, Recall
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from recollect.recall.embedder import Embedding
+    from recollect.recall.embedding.embedder import Embedding
     from recollect.recall.settings import RecallSettings
     from recollect.scope import Scope
-    from recollect.storage.base import Store
+    from recollect.storage.store import Store
 
 LONGEST_QUESTION = 4_000
 """How many characters of a question are searched for; the rest is left out, with a note."""

@@ -6,14 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recollect.recall.analyser import terms_of
-from recollect.recall.pieces import pieces
+from recollect.text.segments import pieces
+from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from recollect.messages import Message
-    from recollect.recall.image import Image
+    from recollect.recall.index.user_index import Image
     from recollect.recall.question import Question
     from recollect.recall.ranking import Ranking
     from recollect.recall.results import Hit

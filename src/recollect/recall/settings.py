@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
-from recollect.checks import check_int
 from recollect.errors import InvalidArgumentError
+from recollect.validation import check_int
 
 SearchScope: TypeAlias = Literal["resource", "thread"]
 """Whether all threads of the user are searched, or the run's thread alone."""

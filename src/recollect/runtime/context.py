@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
 from recollect.runtime.skills import is_skill
 
 

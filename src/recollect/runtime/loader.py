@@ -11,22 +11,21 @@ from pathlib import Path
 from typing import Self
 
 from recollect.agent.agent import Agent
-from recollect.backends.audit import StoreAudit
-from recollect.backends.base import MemoryBackend
+from recollect.backends.base import MemoryBackend, StoreAudit
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.backends.secret import HIDDEN
-from recollect.runtime.config import RuntimeConfig, load_config
-from recollect.runtime.config_file import FOLDER
+from recollect.runtime.config.file import FOLDER
+from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
+from recollect.runtime.config.models import RuntimeConfig, load_config
 from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
 from recollect.runtime.offline import OfflineAssistant
-from recollect.runtime.parts import check_names, load_tools, make_guards
-from recollect.runtime.session_search import SessionSearch
-from recollect.runtime.sessions import SessionMemory, Sessions
+from recollect.runtime.sessions.search import SessionSearch
+from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
-from recollect.storage.handle import StoreHandle
+from recollect.storage.opening import StoreHandle
 
 _PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 

@@ -1,15 +1,58 @@
-"""The agent loop: one run of a session on the one pipeline, whichever long-term memory there is."""
+"""What a run of the loop gives back.
+
+The agent loop: one run of a session on the one pipeline, whichever long-term memory there is.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self, TypedDict
 
 from recollect.agent.agent import Agent
-from recollect.agent.result import Event
+from recollect.agent.result import Event, Result, Usage
 from recollect.agent.stream import RunStream
-from recollect.checks import check_id
-from recollect.runtime.result import AgentRunResult, in_session
-from recollect.runtime.sessions import Sessions
+from recollect.messages import Message
+from recollect.pipeline.context import TripWire
+from recollect.runtime.sessions.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
+from recollect.trace import Trace
+from recollect.validation import check_id
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunResult:
+    """The outcome of a run in a session.
+
+    `text` is the answer, empty where `tripwire` says what stopped the run. `saved` says whether the session
+    has kept the turn. Failures of long-term memory change nothing here: the trace and the events have them.
+    """
+
+    text: str
+    session_id: str
+    run_id: str
+    tripwire: TripWire | None
+    trace: Trace
+    finish_reason: str | None
+    saved: bool
+    usage: Usage
+    messages: list[Message]
+    prompt: list[Message]
+
+
+def in_session(result: Result, session_id: str) -> AgentRunResult:
+    """Return an agent's result as that of a session."""
+    return AgentRunResult(
+        text=result.text,
+        session_id=session_id,
+        run_id=result.run_id,
+        tripwire=result.tripwire,
+        trace=result.trace,
+        finish_reason=result.finish_reason,
+        saved=result.saved,
+        usage=result.usage,
+        messages=result.messages,
+        prompt=result.prompt,
+    )
+
 
 LIMIT_ANSWER = (
     "I had to stop here: this took more tool calls than I am allowed. Ask me again in smaller steps."

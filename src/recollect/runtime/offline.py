@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import cast
 
-from recollect.agent.model import OFFLINE, OfflineModel, quotes
+from recollect.agent.models import OFFLINE, OfflineModel, quotes
 from recollect.messages import Message, ToolCall, ToolResult, new_message_id
 
 _TOLD = re.compile(

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, cast
 
-from recollect.checks import check_text
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
-from recollect.processors.base import Processor, RunContext
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
+from recollect.validation import check_text
 
 SKILL_FILE = "SKILL.md"
 """The file in a skill's folder that holds its text."""

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_int, check_json_object, json_text
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import AuditEvent
 from recollect.storage.rows import app_keys, decode_json, from_micros, thread_keys, to_micros
+from recollect.validation import check_id, check_int, check_json_object, json_text
 
 _QUICK_ROWS = 500  # more than this is read off the event loop
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
-from recollect.checks import MAX_INT, check_id, check_int, check_tenant
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import Message
 from recollect.scope import Scope, tenant_of_key
@@ -14,6 +13,7 @@ from recollect.storage.engine import Params, Row, Statement, Step, Transaction, 
 from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
 from recollect.storage.turns import prefix_bounds
 from recollect.storage.users import raise_epoch
+from recollect.validation import MAX_INT, check_id, check_int, check_tenant
 
 _MOST_IDS = 1000
 _QUICK_ROWS = 500  # more than this is read off the event loop

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from recollect.checks import json_text
 from recollect.errors import StorageCorruptError
 from recollect.messages import Message, Part, part_from_dict, part_to_dict
-from recollect.recall.analyser import analyse
 from recollect.scope import Scope
 from recollect.storage.engine import Row
+from recollect.text.terms import analyse
+from recollect.validation import json_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

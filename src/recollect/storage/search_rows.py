@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_int
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
@@ -21,6 +20,7 @@ from recollect.storage.records import (
 )
 from recollect.storage.rows import user_keys
 from recollect.storage.turns import numbers_drawn
+from recollect.validation import check_id, check_int
 
 _MOST_AT_ONCE = 1000
 _FLOAT = 2  # bytes of a half-precision float

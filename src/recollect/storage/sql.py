@@ -3,13 +3,21 @@
 A statements file is a list of blocks: `-- name: some_name` and the statement below it. A block
 `-- fragment: some_name` is not a statement but text that the others insert as `{some_name}`.
 Values never enter here: they are bound by the drivers.
+
+Bringing a database up to date: which numbered migrations are still to be applied.
+
+The engines apply them under a lock, each with its record in one transaction, so that two processes
+that start at once both succeed and a failed step leaves the database as it was.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import LiteralString, NamedTuple, cast
+
+from recollect.errors import NewerDatabaseError, StorageCorruptError
 
 _BLOCK = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
@@ -77,3 +85,18 @@ def _clean(body: str) -> str:
 def _literal(text: str) -> LiteralString:
     # The text comes from the package's own files, so no caller's string can be in it.
     return cast("LiteralString", text)
+
+
+def pending(migrations: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> list[Migration]:
+    """Return what is left to apply; refuse a database that this version does not know."""
+    if len(applied) > len(migrations):
+        raise NewerDatabaseError(
+            f"the database is at version {len(applied)} ({applied[-1][1]}), but this recollect knows only "
+            f"version {len(migrations)}; install a newer recollect"
+        )
+    for migration, (number, name) in zip(migrations, applied, strict=False):
+        if (migration.number, migration.name) != (number, name):
+            raise StorageCorruptError(
+                f"migration {number} of the database is {name!r}, but here it is {migration.name!r}"
+            )
+    return list(migrations[len(applied) :])

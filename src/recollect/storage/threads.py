@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import partial
 
-from recollect.checks import check_int, check_json_object, check_text
 from recollect.errors import MemoryNotFoundError
 from recollect.scope import Scope, tenant_of_key
 from recollect.storage.core import StoreCore
@@ -18,6 +17,7 @@ from recollect.storage.rows import (
     to_micros,
 )
 from recollect.storage.users import raise_epoch
+from recollect.validation import check_int, check_json_object, check_text
 
 
 class Threads(StoreCore):

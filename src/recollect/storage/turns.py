@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.messages import Message, ToolCall
 from recollect.scope import Scope
@@ -14,7 +13,8 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placed
 from recollect.storage.rows import decode_message, decode_parts, encode_message, thread_keys, to_micros
-from recollect.storage.units import assign_units, late_results
+from recollect.tool_pairs import assign_units, late_results
+from recollect.validation import check_id
 
 
 class Turns(StoreCore):

@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from recollect.checks import check_id, check_int
 from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFoundError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
 from recollect.storage.users import remove
-from recollect.working_memory.merge import STRATEGIES, Check, Strategy, applied
-from recollect.working_memory.value import KEPT_VERSIONS, WorkingMemory, encode
+from recollect.validation import check_id, check_int
+from recollect.working_memory import (
+    KEPT_VERSIONS,
+    STRATEGIES,
+    Check,
+    Strategy,
+    WorkingMemory,
+    applied,
+    encode,
+)
 
 
 class WorkingMemories(StoreCore):

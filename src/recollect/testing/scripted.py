@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
-from recollect.checks import check_int
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, ToolCall
+from recollect.validation import check_int
 
 Reply: TypeAlias = str | ToolCall | Sequence[str | ToolCall] | Callable[[Sequence[Message]], str] | Exception
 """One answer of a scripted model: text, tool calls, both, a function of what it was shown, or an error."""

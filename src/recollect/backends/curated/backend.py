@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import cast
 
 from recollect.backends.base import AuditLog, CompletedRun, Recollection, StartedRun
+from recollect.backends.curated.entries import LIMITS, TARGETS, Change, Refusal, Target, read_change
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
-from recollect.backends.curated.journal import Source
-from recollect.backends.curated.plan import Change, Refusal, read_change
+from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.backends.curated.review import enqueue
-from recollect.backends.curated.shorten import LOG_LIMIT
 from recollect.backends.curated.snapshot import render, render_problem
-from recollect.backends.curated.text import LIMITS, TARGETS, Target
 from recollect.backends.curated.tool import NAME, make_memory_tool
-from recollect.checks import check_int
+from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
-from recollect.recall.offload import Offload
+from recollect.validation import check_int
 
 DEFAULT_FOLDER = ".recollect/memories"
 """Where the files are if nothing else is said."""

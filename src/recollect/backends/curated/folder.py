@@ -10,23 +10,32 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.backends.curated.durable import make_folder, sweep
-from recollect.backends.curated.edits import edits_between
-from recollect.backends.curated.files import CuratedFile, FileState
-from recollect.backends.curated.folder_lock import locked
+from recollect.backends.curated.entries import (
+    FILE_NAMES,
+    LIMITS,
+    TARGETS,
+    Change,
+    Parsed,
+    Plan,
+    Refusal,
+    Target,
+    edits_between,
+    plan,
+)
+from recollect.backends.curated.files import CuratedFile, FileState, locked, make_folder, sweep
 from recollect.backends.curated.journal import (
+    LOG_LIMIT,
     History,
     Journal,
     LoggedChange,
     Source,
+    is_too_long,
     new_change,
     new_id,
+    shorten,
 )
-from recollect.backends.curated.plan import Change, Plan, Refusal, plan
 from recollect.backends.curated.queue import PendingChange, Queue
-from recollect.backends.curated.scan import find_threat
-from recollect.backends.curated.shorten import LOG_LIMIT, is_too_long, shorten
-from recollect.backends.curated.text import FILE_NAMES, LIMITS, TARGETS, Parsed, Target
+from recollect.backends.curated.snapshot import find_threat
 from recollect.errors import (
     RecollectError,
     StaleChangeError,

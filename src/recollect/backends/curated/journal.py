@@ -4,6 +4,8 @@ A change is logged first, to the disk, and made then; a last line says that it w
 between leaves a change that was not made: the file shows that, because each change names the state before and
 behind it. What nobody logged was changed by hand, and is logged when the next change is made. A log whose
 oldest changes were dropped begins with what they had made.
+
+Dropping the oldest changes from the log of curated memory, so that it does not grow without end.
 """
 
 import json
@@ -16,9 +18,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.backends.curated.durable import append_to_file, cut_file, read_file, replace_file
-from recollect.backends.curated.edits import Edit, apply_edits
-from recollect.backends.curated.text import TARGETS, Target, fingerprint
+from recollect.backends.curated.entries import TARGETS, Edit, Target, apply_edits, fingerprint
+from recollect.backends.curated.files import append_to_file, cut_file, read_file, replace_file
 from recollect.errors import StorageError
 from recollect.messages import now
 
@@ -265,3 +266,30 @@ def _text(value: object) -> str:
     if not value.isascii():
         value.encode()  # JSON can spell half a character, which no file can hold
     return value
+
+
+LOG_LIMIT = 1_000
+"""How many of the newest changes the log keeps at least; older ones go when there are twice as many."""
+
+_MOST_BYTES = 32 * 1024 * 1024  # half of what can still be read
+
+
+def is_too_long(journal: Journal, history: History, limit: int) -> bool:
+    """Whether changes should be dropped; that there may be twice as many makes it rare."""
+    return len(history.changes) > 2 * limit or journal.size() > _MOST_BYTES
+
+
+def shorten(journal: Journal, history: History, limit: int) -> None:
+    """Drop the oldest changes; hold the lock of the folder."""
+    changes = history.changes
+    kept = min(limit, len(changes) // 2)  # few that are long are too much as well
+    first = _start_of_commit(changes, len(changes) - max(1, kept))
+    if first > 0:
+        journal.replace(changes[first:], history.known_before(first))
+
+
+def _start_of_commit(changes: Sequence[LoggedChange], place: int) -> int:
+    """Return the last place up to this one at which a write begins: what was made together stays so."""
+    while place > 0 and changes[place].commit == changes[place - 1].commit:
+        place -= 1
+    return place

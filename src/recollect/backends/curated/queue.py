@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.curated.durable import read_file, replace_file
-from recollect.backends.curated.plan import Change, Refusal, change_to_json, read_change
+from recollect.backends.curated.entries import Change, Refusal, change_to_json, read_change
+from recollect.backends.curated.files import read_file, replace_file
 from recollect.errors import StorageCorruptError
 
 

@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 
-from recollect.backends.curated.edits import Edit, edits_between, revert_edits
+from recollect.backends.curated.entries import (
+    FILE_NAMES,
+    TARGETS,
+    Change,
+    Edit,
+    Refusal,
+    edits_between,
+    revert_edits,
+)
 from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
 from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
-from recollect.backends.curated.plan import Change, Refusal
 from recollect.backends.curated.queue import PendingChange
-from recollect.backends.curated.text import FILE_NAMES, TARGETS
 from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
 

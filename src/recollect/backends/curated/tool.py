@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-from recollect.backends.curated.folder import CuratedFolder, planned
-from recollect.backends.curated.plan import (
+from recollect.backends.curated.entries import (
     Change,
     Operation,
     Plan,
     Refusal,
+    Target,
     preview,
     read_change,
+    usage,
 )
+from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.snapshot import shown
-from recollect.backends.curated.text import Target, usage
+from recollect.concurrency.threads import Offload
 from recollect.errors import RecollectError
-from recollect.processors.base import RunContext
-from recollect.processors.tool_run import kept_call, tool_context
-from recollect.recall.offload import Offload
+from recollect.pipeline.context import RunContext, kept_call, tool_context
 
 NAME = "memory"
 """What the tool is called."""

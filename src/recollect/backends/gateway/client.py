@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from recollect.backends.base import RecalledItem
 from recollect.backends.gateway.http import Answer, Failure, JsonPoster
 from recollect.backends.secret import Secret
-from recollect.checks import check_id, check_int
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
 from recollect.messages import clean_text
+from recollect.validation import check_id, check_int
 
 SCOPES = ("current_chat", "resources", "all_user_memory")
 """Where a gateway can be told to search."""

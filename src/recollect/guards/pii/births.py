@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.pii.context_words import has_any
 from recollect.guards.pii.finding import Finding
-from recollect.guards.pii.words import has_any
 
 _LABEL = (
     r"(?<!\w)(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"

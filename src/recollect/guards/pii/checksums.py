@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from recollect.guards.pii.cards import is_luhn
-
+_ZERO = ord("0")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _DNI = "TRWAGMYFPDXBNJZSQVHLCKE"
 _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
 _ODD = dict(
@@ -26,6 +26,12 @@ _VERHOEFF_MOVES = (
     *("9453126870", "4286573901", "2793806415", "7046913258"),
 )
 _TEN = 10
+
+
+def is_luhn(digits: str) -> bool:
+    """Whether the last digit fits the others by Luhn's rule."""
+    codes = digits.encode()
+    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
 
 
 def spanish(number: str) -> bool:

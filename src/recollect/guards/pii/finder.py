@@ -3,18 +3,19 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from recollect.guards.pii.addresses import find_emails, open_email
 from recollect.guards.pii.births import find_births, names_birth, open_birth
-from recollect.guards.pii.cards import find_cards
 from recollect.guards.pii.finding import REACH, Finding, settled
-from recollect.guards.pii.iban import find_ibans, open_iban
-from recollect.guards.pii.keys import find_private_keys, open_private_key
-from recollect.guards.pii.national import REGIONS, NationalIds
-from recollect.guards.pii.network import find_ips, find_macs
+from recollect.guards.pii.numbers import REGIONS, NationalIds, find_cards, find_ibans, find_ssns, open_iban
+from recollect.guards.pii.online import find_emails, find_ips, find_macs, find_urls, open_email, open_url
 from recollect.guards.pii.phones import find_phones, find_written_phones
-from recollect.guards.pii.secrets import begins_token, find_secrets, names_secret, open_secret
-from recollect.guards.pii.ssn import find_ssns
-from recollect.guards.pii.urls import find_urls, open_url
+from recollect.guards.pii.secrets import (
+    begins_token,
+    find_private_keys,
+    find_secrets,
+    names_secret,
+    open_private_key,
+    open_secret,
+)
 
 DEFAULT_TYPES = ("email", "phone", "card", "ssn", "national_id", "iban", "ip", "mac", "secret", "dob")
 """What is looked for unless something else is said: nothing that is also ordinary text."""

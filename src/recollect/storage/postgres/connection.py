@@ -9,10 +9,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import now
-from recollect.storage.migrate import pending
 from recollect.storage.postgres.faults import translate
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import Migration, load_migrations, load_statements
+from recollect.storage.sql import Migration, load_migrations, load_statements, pending
 
 CONNECT_SECONDS = 5
 """How long a connection may take to be made, and a caller may wait for a free one."""

@@ -17,9 +17,8 @@ import apsw
 from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.messages import now
 from recollect.storage.engine import Params, Row
-from recollect.storage.migrate import pending
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import Migration, load_migrations, load_statements
+from recollect.storage.sql import Migration, load_migrations, load_statements, pending
 from recollect.storage.sqlite.faults import translate
 
 MEMORY = ":memory:"

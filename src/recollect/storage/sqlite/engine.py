@@ -10,12 +10,12 @@ from typing import Self, TypeVar
 
 import apsw
 
+from recollect.concurrency.worker import Worker
 from recollect.storage.engine import Work
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate
 from recollect.storage.sqlite.transactions import Writer, read_work
-from recollect.storage.worker import Worker
 
 T = TypeVar("T")
 

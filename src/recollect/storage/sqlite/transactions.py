@@ -17,11 +17,11 @@ from typing import Any, LiteralString, TypeVar
 
 import apsw
 
+from recollect.concurrency.worker import Worker
 from recollect.errors import StorageCorruptError
 from recollect.storage.engine import Statement, Work
 from recollect.storage.sqlite.connection import BUSY_SECONDS, Database, begin_writing
 from recollect.storage.sqlite.faults import translate
-from recollect.storage.worker import Worker
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ import pytest
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import MessageVectors
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import ANN, Values, exported, keep_every_kind, nested, said
 
 CYCLE: dict[str, object] = {}

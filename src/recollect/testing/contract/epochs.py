@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import ANN, OTHERS, keep_every_kind, said
 
 REMOVALS: dict[str, Callable[[Store], Awaitable[Any]]] = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import (
     ANN,
     BOB,

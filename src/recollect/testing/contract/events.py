@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from recollect.storage.base import Store
 from recollect.storage.records import AuditEvent
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import (
     ANN,

@@ -6,7 +6,7 @@ import pytest
 
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import FilePart, Message, ReasoningPart, TextPart
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import (
     ANN,
     ELSEWHERE,

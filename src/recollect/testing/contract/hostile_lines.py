@@ -7,7 +7,7 @@ import pytest
 
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import ANN, BOB, Values, exported, keep_every_kind, nested, said
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from recollect.messages import Message, Role, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 
 Values: TypeAlias = tuple[object, ...]
 """Values for one argument, each of them wrong."""

@@ -3,11 +3,10 @@
 import pytest
 
 from recollect.messages import FilePart, Message, ReasoningPart, TextPart
-from recollect.recall.analyser import analyse
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import Placed, SearchRow
 from recollect.storage.rows import to_micros
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import (
     ANN,
     ELSEWHERE,
@@ -18,6 +17,7 @@ from recollect.testing.contract.samples import (
     said,
     whole_thread,
 )
+from recollect.text.terms import analyse
 
 
 @pytest.mark.anyio

@@ -6,8 +6,8 @@ import pytest
 
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import Message
-from recollect.storage.base import Store
 from recollect.storage.records import DEFAULT_TITLE, Thread
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import (
     ANN,

@@ -11,7 +11,7 @@ import pytest
 
 from recollect.messages import Message, ReasoningPart, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import (
     ANN,
     append_turns,

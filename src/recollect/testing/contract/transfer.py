@@ -9,8 +9,8 @@ import pytest
 from recollect.errors import ConflictError
 from recollect.messages import Message, TextPart, ToolCall
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import AuditEvent
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import (
     ANN,

@@ -8,7 +8,7 @@ import pytest
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.messages import FilePart, Message, Origin, ReasoningPart, Role, TextPart, ToolCall, ToolResult
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import (
     ANN,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import ANN, ELSEWHERE, OTHERS, exported, said
 from recollect.testing.contract.turns import UNICODE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.storage.base import Store
 from recollect.storage.records import StateEntry
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import ANN, ELSEWHERE, OTHERS
 

@@ -6,8 +6,8 @@ import pytest
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.base import Store
 from recollect.storage.records import MessageVectors, VectorRow
+from recollect.storage.store import Store
 from recollect.testing.contract.samples import ANN, ELSEWHERE, OTHERS, call, exported, result, said
 
 MODEL = "tiny"

@@ -6,7 +6,7 @@ import pytest
 
 from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFoundError
 from recollect.scope import Scope
-from recollect.storage.base import Store
+from recollect.storage.store import Store
 from recollect.testing.contract.clock import ScriptedClock
 from recollect.testing.contract.samples import ANN, ELSEWHERE, OTHERS, exported, exported_body, said
 from recollect.testing.contract.turns import UNICODE

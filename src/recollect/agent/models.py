@@ -1,0 +1,77 @@
+"""What the agent asks of a model, and the models that need no provider."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from recollect.agent.result import Usage
+from recollect.messages import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """The end of one answer of the model."""
+
+    usage: Usage
+    finish_reason: str | None = None
+    response: object = None
+
+
+ModelPart: TypeAlias = str | ToolCall | StepEnd
+"""What a model gives: text in pieces, complete tool calls, and the end."""
+
+
+@runtime_checkable
+class LocalModel(Protocol):
+    """A model in plain Python: it is shown the messages and yields text and tool calls."""
+
+    def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
+        """Answer the messages."""
+        ...
+
+
+OFFLINE = "I am the offline model"
+"""How everything begins that the offline model says."""
+
+_MOST_QUOTES = 3
+
+
+class OfflineModel:
+    """Answers without any model, by quoting what memory brought in, and says so."""
+
+    async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
+        """Quote the remembered texts that share the most words with the question."""
+        found = quotes(messages)
+        yield f"{OFFLINE}: I only quote memory."
+        if not found:
+            yield " It holds nothing about this yet."
+        for quote in found:
+            yield f"\n- {quote}"
+
+
+def quotes(messages: Sequence[Message]) -> list[str]:
+    """Return the remembered texts that share the most words with the last message, in their order."""
+    from recollect.text.terms import terms_of
+
+    question = set(terms_of(messages[-1].text)) if messages else set[str]()
+    scored = [
+        (len(question & set(terms_of(text))), (place, line), quote)
+        for place, message in enumerate(messages)
+        for line, (text, quote) in enumerate(_remembered(message))
+    ]
+    # Of what was said the latest counts, of what was recalled, in one message, the first: it fits best.
+    best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1][0], item[1][1]))
+    return [quote for _, _, quote in sorted(best[:_MOST_QUOTES], key=lambda item: item[1])]
+
+
+def _remembered(message: Message) -> Iterator[tuple[str, str]]:
+    """Return what a message has from memory, as texts to compare and texts to say."""
+    if message.origin == "memory" and message.role != "system":
+        if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
+            yield message.text, f"{message.role} said: {message.text}"
+    elif message.origin == "memory":
+        for line in message.text.splitlines()[2:-1]:  # between the marks of the fence
+            yield line, line.strip().removeprefix("- ")
+    elif message.origin == "system":
+        for entry in message.text.split("\n- ")[1:]:  # the entries of a curated file
+            yield entry, f"noted: {entry}"

@@ -1,0 +1,297 @@
+"""The one file that knows Pydantic AI: models, providers and tool schemas come from there.
+
+Only its model layer is used (`pydantic_ai.direct`), one request at a time. Its agent loop would run tools
+and keep history by itself, with none of our guards in between, and some of its hooks have been seen to let
+out what was redacted elsewhere. Here the loop is ours (`run.py`): the model is shown exactly our list.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
+
+from pydantic import ValidationError
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import Embedder, direct, exceptions
+from pydantic_ai import messages as pa
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.tools import Tool
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
+from recollect.agent.result import Usage
+from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
+from recollect.messages import (
+    FilePart,
+    Message,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    clean_json,
+    clean_text,
+    new_message_id,
+)
+from recollect.pipeline.context import TripWire
+from recollect.validation import MAX_ID_BYTES, check_json
+
+T = TypeVar("T")
+
+# A model that cannot stream fails with a bare assertion.
+_MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
+
+
+class Engine:
+    """A model with tools."""
+
+    def __init__(self, model: object, tools: Sequence[Callable[..., object]]) -> None:
+        """Find the model and describe the tools; nothing is sent yet."""
+        self._model = resolve_model(model)
+        self._tools = _by_name([_tool(function) for function in tools])
+        self._parameters = ModelRequestParameters(
+            function_tools=[tool.tool_def for tool in self._tools.values()]
+        )
+
+    async def step(
+        self, messages: Sequence[Message], instructions: str, said: Mapping[str, object]
+    ) -> AsyncGenerator[ModelPart]:
+        """Ask the model once; yield its text as it comes, then its tool calls, then the end.
+
+        `said` has the provider's own form of what the model said earlier in this run, by message id.
+        """
+        request = to_model_messages(messages, instructions, said)
+        try:
+            async with direct.model_request_stream(
+                self._bound(messages), request, model_request_parameters=self._parameters
+            ) as stream:
+                async for event in stream:
+                    text = _text_of(event)
+                    if text:
+                        yield clean_text(text)
+                response = stream.get()
+        except _MODEL_FAULTS as error:
+            raise ModelError(f"the model failed: {error}") from error
+        is_as_said = True
+        for part in response.parts:
+            if isinstance(part, pa.ToolCallPart):
+                call = _call(part)
+                is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
+                yield call
+        usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
+        yield StepEnd(usage, response.finish_reason, response if is_as_said else None)
+
+    async def run_tool(self, call: ToolCall) -> ToolResult:
+        """Run the tool that a call names; whatever goes wrong becomes a result that the model is told."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            return _failed(call, f"There is no tool {call.name!r}; known: {known}.")
+        if isinstance(call, BrokenCall):
+            return _failed(call, "The arguments do not fit: they are not a JSON object.")
+        try:
+            arguments = tool.function_schema.validator.validate_python(dict(call.arguments))
+            value = await tool.function_schema.call(arguments, cast("Any", None))
+            content = clean_json(to_jsonable_python(value))
+            check_json(content, "result")
+        except TripWire:
+            raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            problem = "The tool failed: it gave up something that it was waiting for."
+        except ValidationError as error:
+            problem = f"The arguments do not fit: {error}"
+        except (PydanticSerializationError, InvalidArgumentError) as error:
+            problem = f"The tool's answer is not JSON: {error}"
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model is to hear of it
+            problem = f"The tool failed: {type(error).__name__}: {error}"
+        else:
+            return ToolResult(call.id, call.name, content)
+        return _failed(call, clean_text(problem))
+
+    async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+        """Ask the model, or another one, once for a value of a type."""
+        chosen = self._model if model is None else resolve_model(model)
+        if not isinstance(chosen, Model):
+            raise ModelNotAskableError(
+                "this model cannot be asked for values, as the offline one cannot; "
+                "give the processor another model, or do without"
+            )
+        try:
+            # Without a second try: what a processor asks costs one request, and no more.
+            answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
+        except _MODEL_FAULTS as error:
+            raise ModelError(f"the model that a processor asked failed: {error}") from error
+        return answer.output
+
+    def _bound(self, messages: Sequence[Message]) -> Model:
+        if isinstance(self._model, Model):
+            return self._model
+        return _local(self._model, messages)
+
+
+def resolve_model(model: object) -> Model | LocalModel:
+    """Return the model that a caller named or gave."""
+    if model == "offline":
+        return OfflineModel()
+    if isinstance(model, Model | LocalModel):
+        return cast("Model | LocalModel", model)
+    if not isinstance(model, str):
+        raise InvalidArgumentError(
+            "model", f"must be a name, a Pydantic AI model or 'offline', not {model!r:.60}"
+        )
+    try:
+        return infer_model(model)
+    except (exceptions.UserError, ImportError, ValueError) as error:
+        raise ModelUnavailableError(f"{error} (or use model='offline', which needs nothing)") from error
+
+
+def named_embedder(name: str) -> object:
+    """Return the embedder of a provider by its name, such as openai:text-embedding-3-small."""
+    try:
+        return Embedder(name)
+    except (exceptions.UserError, ImportError, ValueError) as error:
+        raise ModelUnavailableError(
+            f"{error} (or leave the embedder out: the built-in one needs nothing)"
+        ) from error
+
+
+def _local(model: LocalModel, messages: Sequence[Message]) -> FunctionModel:
+    async def respond(_: list[pa.ModelMessage], __: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        calls = 0
+        yield ""  # a model may say nothing at all
+        async with aclosing(cast("AsyncGenerator[str | ToolCall]", model.respond(messages))) as parts:
+            async for part in parts:
+                if isinstance(part, str):
+                    yield part
+                    continue
+                arguments = pa.ToolCallPart(part.name, dict(part.arguments)).args_as_json_str()
+                yield {calls: DeltaToolCall(name=part.name, json_args=arguments, tool_call_id=part.id)}
+                calls += 1
+
+    return FunctionModel(stream_function=respond)
+
+
+def _by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
+    found: dict[str, Tool[None]] = {}
+    for tool in tools:
+        if tool.name in found:
+            raise InvalidArgumentError("tools", f"two tools are called {tool.name!r}; rename one")
+        if not tool.name.isidentifier():
+            raise InvalidArgumentError("tools", f"{tool.name!r} is no name for a tool; give the function one")
+        found[tool.name] = tool
+    return found
+
+
+def _tool(function: Callable[..., object]) -> Tool[None]:
+    if not callable(function):
+        raise InvalidArgumentError("tools", f"{function!r:.60} is not a function")
+    try:
+        return Tool(function, takes_ctx=False)
+    except Exception as error:
+        name = getattr(function, "__name__", repr(function))
+        raise InvalidArgumentError(
+            "tools", f"the arguments of {name} cannot be described: {error}"
+        ) from error
+
+
+def _text_of(event: object) -> str:
+    if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
+        return event.part.content
+    if isinstance(event, pa.PartDeltaEvent) and isinstance(event.delta, pa.TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+class BrokenCall(ToolCall):
+    """A call whose arguments are no JSON object: it is shown and answered, but no tool is run for it."""
+
+    __slots__ = ()
+
+
+def _call(part: pa.ToolCallPart) -> ToolCall:
+    """Read a call; a name or an id that nobody could store is made one, so that the model can be told."""
+    call_id = _as_id(part.tool_call_id) or new_message_id()
+    name = _as_id(part.tool_name) or "unnamed"
+    try:
+        arguments = cast("dict[str, object]", clean_json(part.args_as_dict(raise_if_invalid=True)))
+        check_json(arguments, "arguments")
+    except (ValueError, AssertionError):
+        return BrokenCall(call_id, name, {"invalid_json": clean_text(part.args_as_json_str())})
+    return ToolCall(call_id, name, arguments)
+
+
+def _as_id(text: str) -> str:
+    return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
+
+
+def _failed(call: ToolCall, problem: str) -> ToolResult:
+    return ToolResult(call.id, call.name, problem, is_error=True)
+
+
+def to_model_messages(
+    messages: Sequence[Message], instructions: str, said: Mapping[str, object]
+) -> list[pa.ModelMessage]:
+    """Write our messages in the model layer's form, without tool calls and results that lack each other."""
+    paired = _paired_calls(messages)
+    out: list[pa.ModelMessage] = []
+    for message in messages:
+        if message.role == "assistant":
+            response = said.get(message.id) or _response(message, paired)
+            if response is not None:
+                out.append(cast("pa.ModelResponse", response))
+        elif parts := _request_parts(message, paired):
+            if out and isinstance(out[-1], pa.ModelRequest):
+                parts = [*out.pop().parts, *parts]
+            out.append(pa.ModelRequest(parts=cast("list[pa.ModelRequestPart]", parts)))
+    if not out or not isinstance(out[-1], pa.ModelRequest):
+        out.append(pa.ModelRequest(parts=[]))
+    last = cast("pa.ModelRequest", out[-1])
+    out[-1] = pa.ModelRequest(parts=last.parts, instructions=instructions or None)
+    return out
+
+
+def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
+    """Return which calls and results have each other, as (message id, call id); an id may be used again."""
+    waiting: dict[str, str] = {}
+    paired: set[tuple[str, str]] = set()
+    for message in messages:
+        for result in message.tool_results:
+            caller = waiting.pop(result.call_id, None)
+            if caller is not None:
+                paired |= {(caller, result.call_id), (message.id, result.call_id)}
+        waiting |= {call.id: message.id for call in message.tool_calls}
+    return paired
+
+
+def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:
+    parts: list[pa.ModelResponsePart] = []
+    for part in message.parts:
+        if isinstance(part, TextPart) and part.text:
+            parts.append(pa.TextPart(part.text))
+        elif isinstance(part, ToolCall) and (message.id, part.id) in paired:
+            parts.append(pa.ToolCallPart(part.name, dict(part.arguments), part.id))
+    return pa.ModelResponse(parts=parts) if parts else None
+
+
+def _request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
+    if message.role == "tool":
+        return [
+            pa.ToolReturnPart(result.name, result.content, result.call_id)
+            for result in message.tool_results
+            if (message.id, result.call_id) in paired
+        ]
+    if message.role == "system" and message.origin != "memory":
+        return [pa.SystemPromptPart(message.text)]
+    files = [_file(part) for part in message.parts if isinstance(part, FilePart)]
+    content: Any = [message.text, *files] if files else message.text
+    return [pa.UserPromptPart(content)]
+
+
+def _file(part: FilePart) -> object:
+    if part.data is not None:
+        return pa.BinaryContent.from_data_uri(f"data:{part.media_type};base64,{part.data}")
+    if part.media_type.startswith("image/"):
+        return pa.ImageUrl(str(part.url))
+    return pa.DocumentUrl(str(part.url), media_type=part.media_type)

@@ -1,0 +1,387 @@
+"""The form of a curated file: entries with a line of one sign between them.
+
+A file is only changed if it is exactly what we would have written, so that nothing a person wrote is lost.
+Three things are tolerated and kept: a byte order mark, line breaks at the end, and nothing but whitespace,
+which is an empty file.
+
+What a change makes of a list of entries: plain functions, without files.
+
+A change is a list of operations and happens whole or not at all. A refusal says what to do about it, because
+it is a model that reads it.
+
+What differs between two lists of entries, written down so that it can be shown, repeated and undone.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+
+from recollect.errors import InvalidArgumentError
+from recollect.validation import check_text
+
+Target: TypeAlias = Literal["memory", "user"]
+"""Which of the two files: the agent's own notes, or what it knows about the user."""
+
+TARGETS: tuple[Target, ...] = get_args(Target)
+"""Both targets."""
+
+FILE_NAMES: Mapping[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
+"""The file of each target."""
+
+LIMITS: Mapping[Target, int] = {"memory": 2200, "user": 1375}
+"""How many characters each file may have if nothing else is said, delimiters included."""
+
+SIGN = "§"
+"""The sign that stands alone on the line between two entries."""
+
+DELIMITER = f"\n{SIGN}\n"
+"""What stands between two entries."""
+
+_MARK = "\ufeff"
+
+
+class Parsed(NamedTuple):
+    """What a file holds; `problem` says why it must not be written, if so."""
+
+    entries: tuple[str, ...] = ()
+    start: str = ""
+    ending: str = ""
+    problem: str | None = None
+
+
+def parse(text: str) -> Parsed:
+    """Read a file's text; the entries are there even if the file may not be written."""
+    start = _MARK if text.startswith(_MARK) else ""
+    body = text.removeprefix(start)
+    kept = body.rstrip("\n")
+    ending = body[len(kept) :]
+    if not body.strip():
+        return Parsed((), start, ending)
+    entries = tuple(filter(None, (piece.strip() for piece in kept.split(DELIMITER))))
+    return Parsed(entries, start, ending, _problem(entries, kept))
+
+
+def serialise(entries: Sequence[str], start: str = "", ending: str = "") -> str:
+    """Return the text of a file."""
+    return f"{start}{DELIMITER.join(entries)}{ending}"
+
+
+def length(entries: Sequence[str]) -> int:
+    """Return how many characters count against the limit."""
+    return len(serialise(entries))
+
+
+def usage(entries: Sequence[str], limit: int) -> str:
+    """Say how full a file is."""
+    size = length(entries)
+    return f"{100 * size // limit}% — {size}/{limit} chars"
+
+
+def fingerprint(entries: Sequence[str]) -> str:
+    """Return what tells two states of a file apart."""
+    return hashlib.sha256(serialise(entries).encode()).hexdigest()[:24]
+
+
+def entry_problem(text: str) -> str | None:
+    """Say why a text cannot be an entry of a file, or None."""
+    if not text.strip():
+        return "is empty"
+    if text != text.strip() or text.startswith(_MARK):
+        return "begins or ends with whitespace"
+    if any(line.strip() == SIGN for line in text.splitlines()):
+        return f"has a line with nothing but {SIGN}, which separates entries"
+    return None
+
+
+def _problem(entries: Sequence[str], kept: str) -> str | None:
+    problem = _first_problem(entries, kept)
+    # They are behind whatever else seems to be wrong, and nobody sees them.
+    return "it has Windows line ends" if problem and "\r" in kept else problem
+
+
+def _first_problem(entries: Sequence[str], kept: str) -> str | None:
+    for place, entry in enumerate(entries, 1):
+        if problem := entry_problem(entry):
+            return f"entry {place} {problem}"
+    if serialise(entries) != kept:
+        return f"it has empty entries, or blank lines or spaces around a line with {SIGN} or at the start"
+    return None
+
+
+Action: TypeAlias = Literal["add", "replace", "remove"]
+"""What an operation does with an entry."""
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+"""All actions."""
+
+Scan: TypeAlias = Callable[[str], str | None]
+"""Says what is wrong with a text that is to be written, or None."""
+
+MOST_OPERATIONS = 100
+"""How many operations one change may have."""
+
+_PREVIEW = 80
+_NEEDS_OLD_TEXT = "give old_text: a part of the entry that only this entry has"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change of one entry: `content` is the new text, `old_text` a part of the entry that is meant."""
+
+    # A `target` of its own would otherwise be passed over, and the entry land in the other file.
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    action: Action
+    content: str | None = None
+    old_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one call of the tool asks for."""
+
+    target: Target
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the entries become, and what was done in words."""
+
+    entries: tuple[str, ...]
+    done: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing can be done, and the entries that were meant, if several were."""
+
+    problem: str
+    matches: tuple[str, ...] = ()
+    target: Target | None = None
+
+
+def read_change(arguments: Mapping[str, object]) -> Change | Refusal:
+    """Read the arguments of a call, whoever wrote them: one operation, or a list of them."""
+    target = arguments.get("target") or "memory"
+    if target not in TARGETS:
+        return Refusal(f"target must be one of {', '.join(TARGETS)}")
+    given = arguments.get("operations")
+    if given is None or given == []:
+        given = [arguments]
+    elif arguments.get("action") is not None:
+        return Refusal("give either action or operations, not both", target=target)
+    if not isinstance(given, list | tuple):
+        return Refusal("operations must be a list", target=target)
+    listed = cast("Sequence[object]", given)
+    if len(listed) > MOST_OPERATIONS:
+        return Refusal(f"at most {MOST_OPERATIONS} operations fit one call", target=target)
+    operations: list[Operation] = []
+    for one in listed:
+        operation = _operation(one)
+        if isinstance(operation, Refusal):
+            return Refusal(operation.problem, target=target)
+        operations.append(operation)
+    return Change(target, tuple(operations))
+
+
+def change_to_json(change: Change) -> dict[str, object]:
+    """Return the arguments that `read_change` reads back."""
+    operations = [
+        {"action": one.action, "content": one.content, "old_text": one.old_text} for one in change.operations
+    ]
+    return {"target": change.target, "operations": operations}
+
+
+def plan(
+    entries: Sequence[str], operations: Sequence[Operation], *, limit: int, scan: Scan
+) -> Plan | Refusal:
+    """Return what the operations make of the entries, all of them or none."""
+    now, done = tuple(entries), list[str]()
+    many = len(operations) > 1
+    longest = max(limit, length(now))
+    if any(len(one.content or "") > longest for one in operations):
+        return Refusal(f"content is longer than the file may be, which is {limit} characters: shorten it")
+    for place, operation in enumerate(operations, 1):
+        step = _step(now, operation, scan)
+        if isinstance(step, Refusal):
+            where = f"operation {place}: " if many else ""
+            return Refusal(where + step.problem, step.matches)
+        now, words = step
+        done.append(words)
+    size = length(now)
+    # A file that a person has filled beyond the limit can still be made shorter.
+    if size > limit and size >= length(entries):
+        return Refusal(
+            f"the file would have {size} characters of at most {limit}: shorten or remove entries first, "
+            "or together with this in one call with operations, of which only the end result counts"
+        )
+    return Plan(now, tuple(done))
+
+
+def preview(entry: str) -> str:
+    """Return the beginning of an entry."""
+    return entry[:_PREVIEW]
+
+
+_Step: TypeAlias = tuple[tuple[str, ...], str]
+
+
+def _step(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | Refusal:
+    if operation.action == "add":
+        return _added(entries, operation, scan)
+    place = _place(entries, operation.old_text)
+    if isinstance(place, Refusal):
+        return place
+    if operation.action == "remove":
+        return entries[:place] + entries[place + 1 :], "removed"
+    content = _content(operation, scan)
+    return content if isinstance(content, Refusal) else _replaced(entries, place, content)
+
+
+def _replaced(entries: tuple[str, ...], place: int, content: str) -> _Step:
+    rest = entries[:place] + entries[place + 1 :]
+    if content == entries[place]:
+        return entries, "already there"
+    if content in rest:
+        return rest, "replaced by an entry that was already there"
+    return (*entries[:place], content, *entries[place + 1 :]), "replaced"
+
+
+def _added(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | Refusal:
+    content = _content(operation, scan)
+    if isinstance(content, Refusal):
+        return content
+    return (entries, "already there") if content in entries else ((*entries, content), "added")
+
+
+def _content(operation: Operation, scan: Scan) -> str | Refusal:
+    """Return the new text as it is kept: without whitespace at its ends."""
+    text = (operation.content or "").strip()
+    if not text:
+        instead = "; use remove to delete an entry" if operation.action == "replace" else ""
+        return Refusal(f"content is empty: say what to remember{instead}")
+    try:
+        check_text(text, "content")
+    except InvalidArgumentError as error:
+        return Refusal(str(error))
+    if problem := entry_problem(text):
+        return Refusal(f"content {problem}: write it without, or as several entries")
+    if problem := scan(text):
+        return Refusal(f"content is refused: {problem}; write down the plain fact in other words")
+    return text
+
+
+def _place(entries: Sequence[str], old_text: str | None) -> int | Refusal:
+    """Find the one entry that is meant: the whole of it, a part, or a part but for its whitespace."""
+    wanted = (old_text or "").strip()
+    if not wanted:
+        return Refusal(f"old_text is missing: {_NEEDS_OLD_TEXT}")
+    if wanted in entries:
+        return list(entries).index(wanted)
+    found = [place for place, entry in enumerate(entries) if wanted in entry] or [
+        place for place, entry in enumerate(entries) if _plain(wanted) in _plain(entry)
+    ]
+    if not found:
+        return Refusal(f"no entry contains old_text: {_NEEDS_OLD_TEXT}")
+    different = tuple(dict.fromkeys(entries[place] for place in found))
+    if len(different) > 1:
+        return Refusal(f"{len(different)} different entries contain old_text: {_NEEDS_OLD_TEXT}", different)
+    return found[0]
+
+
+def _plain(text: str) -> str:
+    """Return a text without what quoting it may change: its whitespace, and how its accents are written."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def _operation(value: object) -> Operation | Refusal:
+    if isinstance(value, Operation):
+        return value
+    if not isinstance(value, Mapping):
+        return Refusal("each operation must be an object with action, content and old_text")
+    given = cast("Mapping[str, object]", value)
+    action, content, old_text = (given.get(name) for name in ("action", "content", "old_text"))
+    if action not in ACTIONS:
+        return Refusal(f"action must be one of {', '.join(ACTIONS)}")
+    for name, text in (("content", content), ("old_text", old_text)):
+        if text is not None and not isinstance(text, str):
+            return Refusal(f"{name} must be text")
+    return Operation(action, cast("str | None", content), cast("str | None", old_text))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry that was added (no `before`), removed (no `after`) or changed, at a place of the list.
+
+    The places of several edits are those at the time of each, from first to last.
+    """
+
+    place: int
+    before: str | None
+    after: str | None
+
+
+def edits_between(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
+    """Return the edits that make the new entries of the old ones."""
+    # What both begin and end with is left out: many equal entries would cost their number squared.
+    first = _shared(old, new)
+    last = _shared(old[first:][::-1], new[first:][::-1])
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    edits: list[Edit] = []
+    for kind, i1, i2, j1, j2 in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        paired, place = min(i2 - i1, j2 - j1), first + j1
+        edits += [Edit(place + k, old[i1 + k], new[j1 + k]) for k in range(paired)]
+        edits += [Edit(place + paired, old[i], None) for i in range(i1 + paired, i2)]
+        edits += [Edit(first + j, None, new[j]) for j in range(j1 + paired, j2)]
+    return tuple(edits)
+
+
+def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
+    """Return what the edits make of the entries, or None if they were made for others."""
+    now = list(entries)
+    for edit in edits:
+        end = edit.place + (edit.before is not None)
+        if edit.place < 0 or end > len(now) or now[edit.place : end] != _listed(edit.before):
+            return None
+        now[edit.place : end] = _listed(edit.after)
+    return tuple(now)
+
+
+def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
+    """Return the entries without the edits, also if others were made since; None if these are not there."""
+    exactly = apply_edits(entries, [Edit(one.place, one.after, one.before) for one in reversed(edits)])
+    if exactly is not None:
+        return exactly
+    added = {edit.after for edit in edits if edit.before is None}
+    # An entry that was only moved may stay where it is.
+    moved = added & {edit.before for edit in edits if edit.after is None}
+    now = list(entries)
+    for edit in reversed(edits):
+        if (edit.before is None or edit.after is None) and moved & {edit.before, edit.after}:
+            continue
+        if edit.after is not None:
+            if edit.after not in now:
+                return None
+            is_at_place = edit.place < len(now) and now[edit.place] == edit.after
+            place = edit.place if is_at_place else now.index(edit.after)
+            # Somebody may have written again what stood there before.
+            now[place : place + 1] = [] if edit.before in now else _listed(edit.before)
+        elif edit.before is not None and edit.before not in now:
+            now.insert(edit.place, edit.before)
+    return tuple(now)
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many entries both begin with."""
+    pairs = zip(old, new, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
+
+
+def _listed(entry: str | None) -> list[str]:
+    return [] if entry is None else [entry]

@@ -1,0 +1,121 @@
+"""The event loop of a chat: in a thread of its own, beside the one that waits for the person.
+
+What goes on behind an answer (`persist: after`) so goes on while somebody types or a pipe is silent.
+
+Saying what a chat waits for: a person who sees nothing happen does not know whether to stop it.
+"""
+
+import asyncio
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from concurrent.futures import wait
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeVar
+
+from recollect.cli.output import say
+from recollect.concurrency.portal import Portal
+from recollect.runtime.loader import Engine
+from recollect.trace import Trace, TraceEntry
+
+T = TypeVar("T")
+
+_NAP = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
+_PATIENCE_AT_THE_END = 0.5  # seconds, until it is said what is waited for
+_LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
+
+
+class ChatLoop:
+    """Runs an engine for one chat."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Start the thread; `close` ends it."""
+        self._engine = engine
+        # Ctrl-C is for the thread that waits for the person: taken by another, it would not wake that one.
+        with _without_interrupts():
+            self._portal = Portal("chat", advice="start it again")
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work and wait for it; Ctrl-C ends it, and it has ended when this does."""
+        ended = threading.Event()
+
+        async def done() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        future = self._portal.start(done())
+        try:
+            # A Ctrl-C just before a thread goes to sleep does not wake it, so it never sleeps for long.
+            while not wait([future], _NAP).done:
+                pass
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            ended.wait(_LONGEST_END)
+            raise
+
+    def close(self) -> None:
+        """Finish what goes on behind answers, or leave it on Ctrl-C, and close the engine."""
+        closing = self._portal.start(self._engine.close())
+        try:
+            with suppress(KeyboardInterrupt):
+                if (
+                    not wait([closing], _PATIENCE_AT_THE_END).done
+                    and sys.stderr is not None
+                    and sys.stderr.isatty()
+                ):
+                    say("(memory is still being told of the last turn; Ctrl-C leaves without)")
+                closing.result()
+        finally:
+            self._portal.close()
+
+
+@contextmanager
+def _without_interrupts() -> Generator[None]:
+    """Start threads that Ctrl-C is not told to; they start others in the same way."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows the main thread gets it anyway
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_PATIENCE = 2.0  # seconds, until it is said what is waited for
+_LOOK = 0.25  # seconds between two looks
+
+_IN_WORDS = {
+    ("message-history", "input"): "reading this session",
+    ("message-persistence", "commit"): "saving this turn; another process may be writing to the store",
+    ("long-term-memory", "input"): "asking long-term memory",
+    ("long-term-memory", "commit"): "telling long-term memory of this turn",
+}
+
+
+@asynccontextmanager
+async def told_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Tell, while the block runs, what takes long before the model is asked or behind its answer."""
+    telling = asyncio.create_task(_tell(trace, tell))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+async def _tell(trace: Trace, tell: Callable[[str], None]) -> None:
+    told: TraceEntry | None = None
+    while True:
+        await asyncio.sleep(_LOOK)
+        entry = trace.under_way()
+        if entry is None or entry is told or entry.phase not in {"input", "commit"}:
+            continue
+        if time.time_ns() - entry.started_at_ns >= _PATIENCE * 1e9:
+            told = entry
+            doing = _IN_WORDS.get((entry.processor_id, entry.phase), f"waiting for {entry.processor_id}")
+            tell(f"(still {doing}; Ctrl-C stops)")

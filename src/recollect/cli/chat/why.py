@@ -1,0 +1,76 @@
+"""What `/why` shows: what the model was given from memory and why, and what the pipeline did."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from recollect.messages import Message
+from recollect.runtime.loop import AgentRunResult
+from recollect.runtime.skills import is_skill
+from recollect.storage.records import AuditEvent
+from recollect.trace import TraceEntry
+
+_LONGEST = 400
+
+
+def explanation(result: AgentRunResult, events: Sequence[AuditEvent] = ()) -> str:
+    """Return why an answer came out as it did, as lines of text."""
+    lines = [f"session {result.session_id}, run {result.run_id}", "Shown to the model:"]
+    lines += [f"  {line}" for message in result.prompt for line in _shown(message)]
+    lines.append("Pipeline:")
+    lines += [f"  {line}" for entry in result.trace for line in _done(entry)]
+    if events:
+        lines.append("Events:")
+        lines += [f"  {event.name} {_json(dict(event.payload))}" for event in events]
+    if result.tripwire is not None:
+        lines.append(f"Stopped by {result.tripwire.processor_id}: {result.tripwire.reason}")
+    return "\n".join(lines)
+
+
+def _shown(message: Message) -> Iterator[str]:
+    if message.origin == "memory" and message.role == "system":
+        yield "recalled:"
+        quoted = [text for part in message.parts if (text := getattr(part, "text", ""))]
+        # Several parts are one for each thing that was recalled, between the marks of the fence.
+        items = quoted[1:-1] if len(quoted) > 1 else quoted
+        yield from (f"  {number}. {_cut(item.removeprefix('- '))}" for number, item in enumerate(items, 1))
+        return
+    if message.origin == "system":
+        yield f"{'skill' if is_skill(message) else 'system prompt'}:"
+        yield from (f"  {_cut(line)}" for line in message.text.splitlines() if line.strip())
+        return
+    source = "history" if message.origin == "memory" else "this turn"
+    calls = ", ".join(part.name for part in (*message.tool_calls, *message.tool_results))
+    yield f"{source}: {message.role}: {_cut(message.text) or f'({calls})'}"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
+
+
+def _done(entry: TraceEntry) -> Iterator[str]:
+    yield f"{entry.processor_id} ({entry.phase}): {entry.milliseconds:.1f} ms"
+    for change in entry.changes:
+        yield f"  {change}"
+    for note in entry.notes:
+        yield f"  {note}"
+    for name, value in (entry.details or {}).items():
+        yield from _detail(name, value)
+    if entry.tripwire:
+        yield f"  blocked: {entry.tripwire}"
+    if entry.error:
+        yield f"  error: {entry.error}"
+
+
+def _detail(name: str, value: object) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"  {name}: {_json(value)}"
+        return
+    yield f"  {name}:"
+    for number, item in enumerate(cast("list[object]", value), 1):
+        yield f"    {number}. {_json(item)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,43 @@
+"""`recollect erase`: forgets a user for good."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import Json, System, Tenant, Url, User, chosen_scope, existing_database
+from recollect.cli.output import write_json, write_lines
+from recollect.scope import Scope
+from recollect.storage.opening import open_store
+from recollect.storage.records import EraseReport
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def erase(  # noqa: PLR0917 - one for each option
+    user: User,
+    url: Url = None,
+    tenant: Tenant = None,
+    system: System = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove everything that is kept about a user, in all threads, and check that nothing is left."""
+    scope = chosen_scope(user, tenant, system=system)
+    found = existing_database(url)
+    if not yes:
+        owner = "the system's own data" if system else f"tenant {tenant}"
+        typer.confirm(
+            f"Erase everything about user {user!r} of {owner}? It cannot be undone", abort=True, err=True
+        )
+    report = asyncio.run(_erased(found, scope))
+    if json:
+        write_json({"counts": dict(report.counts), "total": report.total, "epoch": report.epoch})
+        return
+    lines = (f"  {kind}: {count}" for kind, count in report.counts.items())
+    write_lines(f"Erased {report.total} rows of user {user!r}; a second look found nothing left.", *lines)
+
+
+async def _erased(url: str, scope: Scope) -> EraseReport:
+    async with open_store(url) as store:
+        return await store.erase(scope=scope)

@@ -1,0 +1,116 @@
+"""`recollect events`: what was done for the runs of a user."""
+
+import asyncio
+import json as json_format
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import (
+    DEFAULT_CONFIG,
+    App,
+    Config,
+    Json,
+    Project,
+    System,
+    Tenant,
+    Url,
+    chosen_tenant,
+    existing_database,
+)
+from recollect.cli.output import console, printable, write_json
+from recollect.errors import InvalidArgumentError
+from recollect.runtime.config.models import load_config
+from recollect.scope import Scope
+from recollect.storage.opening import open_store
+from recollect.storage.records import AuditEvent
+
+OfUser = Annotated[str | None, typer.Option("--user", help="The user's id.")]
+OfSession = Annotated[str | None, typer.Option("--session", help="Show the events of one session.")]
+OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one run.")]
+OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest events.")]
+
+_OF_A_USER = ("url", "tenant", "system", "app", "project")
+
+
+def events(  # noqa: PLR0913, PLR0917 - one for each option
+    context: typer.Context,
+    user: OfUser = None,
+    url: Url = None,
+    tenant: Tenant = None,
+    system: System = False,
+    session: OfSession = None,
+    run: OfRun = None,
+    name: OfName = None,
+    app: App = "default",
+    project: Project = "default",
+    limit: Limit = 50,
+    config: Config = DEFAULT_CONFIG,
+    json: Json = False,
+) -> None:
+    """Show the newest audit events of a user, oldest first: of all sessions, or of one.
+
+    Without --user they are those of the runtime that the configuration describes, in its own store.
+    """
+    _check_together(context, user)
+    if user is None:
+        runtime = load_config(config)
+        address, scope = runtime.store, Scope(None, runtime.user_id, session)
+    else:
+        address, scope = url, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
+    found = asyncio.run(_listed(existing_database(address), scope, name, run, limit))
+    if json:
+        write_json([_as_json(event) for event in found])
+    else:
+        _show(found)
+
+
+def _check_together(context: typer.Context, user: str | None) -> None:
+    """Refuse options that would be passed over: those of a user's database, or that of a runtime."""
+    names = _OF_A_USER if user is None else ("config",)
+    unused = [name for name in names if _is_typed(context, name)]
+    if unused and user is None:
+        raise InvalidArgumentError(
+            "user",
+            f"give --user with --{unused[0]}; without it the events are the runtime's, in its own store",
+        )
+    if unused:
+        raise InvalidArgumentError(
+            "config", "give it without --user, for the runtime's events, or --url with --user for those in it"
+        )
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    # The environment may name a database for the other commands; only what was typed was meant for this one.
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+async def _listed(url: str, scope: Scope, name: str | None, run: str | None, limit: int) -> list[AuditEvent]:
+    async with open_store(url) as store:
+        return await store.list_events(limit=limit, name=name, run_id=run, scope=scope)
+
+
+def _show(found: list[AuditEvent]) -> None:
+    from rich.text import Text
+
+    lines = Text()
+    for event in found:
+        lines.append(f"{event.created_at:%Y-%m-%d %H:%M:%S} {printable(event.thread_id)} ", style="dim")
+        lines.append(f"{printable(event.name)} ", style="bold")
+        lines.append(printable(json_format.dumps(event.payload, ensure_ascii=False)))
+        lines.append(f" run {printable(event.run_id)}\n" if event.run_id else "\n", style="dim")
+    console().print(lines if found else "No events.", end="" if found else "\n")
+
+
+def _as_json(event: AuditEvent) -> dict[str, object]:
+    return {
+        "number": event.number,
+        "session_id": event.thread_id,
+        "name": event.name,
+        "run_id": event.run_id,
+        "payload": dict(event.payload),
+        "context_visible": event.context_visible,
+        "created_at": event.created_at.isoformat(),
+    }

@@ -1,0 +1,67 @@
+"""`recollect reindex`: embeds everything anew, after a change of embedder."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.options import Json, System, Tenant, Url, chosen_tenant, existing_database
+from recollect.cli.output import progress_bar, write_json, write_lines
+from recollect.errors import ModelUnavailableError
+from recollect.storage.opening import open_store
+
+if TYPE_CHECKING:
+    from recollect.recall.embedding.indexer import Reindexed
+
+Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        help="A provider's model, such as openai:text-embedding-3-small; without it the built-in one.",
+    ),
+]
+
+
+def reindex(  # noqa: PLR0917 - one for each option
+    url: Url = None,
+    tenant: Tenant = None,
+    system: System = False,
+    user: Someone = None,
+    embedder: Model = None,
+    json: Json = False,
+) -> None:
+    """Embed all messages with the present embedder; what has its vectors already is passed over.
+
+    It can be stopped and started again.
+    """
+    owner, found = chosen_tenant(tenant, system=system), existing_database(url)
+    with progress_bar() as show:
+        done = asyncio.run(_reindexed(found, owner, user, embedder, show))
+    if json:
+        write_json({"users": done.users, "messages": done.messages})
+    else:
+        write_lines(f"Embedded {done.messages:,} messages of {done.users:,} users.")
+
+
+async def _reindexed(
+    url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
+) -> "Reindexed":
+    from recollect.recall.embedding.embedder import as_embedder, default_embedder
+    from recollect.recall.embedding.indexer import reindex, users_of
+
+    embedder = default_embedder() if model is None else as_embedder(_named(model))
+    async with open_store(url) as store:
+        users = [user] if user is not None else await users_of(store, tenant)
+        return await reindex(store, embedder, users, tenant_id=tenant, show=show)
+
+
+def _named(model: str) -> object:
+    try:
+        from recollect.agent.provider import named_embedder
+    except ImportError as error:
+        raise ModelUnavailableError(
+            "a named embedder needs the extra: pip install 'recollect[agent]'"
+        ) from error
+    return named_embedder(model)

@@ -1,0 +1,72 @@
+"""`recollect threads`: the conversations of a user."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import (
+    App,
+    Json,
+    Project,
+    System,
+    Tenant,
+    Url,
+    User,
+    chosen_tenant,
+    existing_database,
+)
+from recollect.cli.output import console, printable, write_json
+from recollect.scope import Scope
+from recollect.storage.opening import open_store
+from recollect.storage.records import Thread
+
+Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.")]
+
+
+def threads(  # noqa: PLR0917 - one for each option
+    user: User,
+    url: Url = None,
+    tenant: Tenant = None,
+    system: System = False,
+    app: App = "default",
+    project: Project = "default",
+    limit: Limit = 50,
+    json: Json = False,
+) -> None:
+    """List the threads of a user, the latest talk first."""
+    scope = Scope(chosen_tenant(tenant, system=system), user, app_id=app, project_id=project)
+    found = asyncio.run(_listed(existing_database(url), scope, limit))
+    if json:
+        write_json([_as_json(thread) for thread in found])
+    else:
+        _show(found)
+
+
+async def _listed(url: str, scope: Scope, limit: int) -> list[Thread]:
+    async with open_store(url) as store:
+        return await store.list_threads(limit=limit, scope=scope)
+
+
+def _show(found: list[Thread]) -> None:
+    from rich.table import Table
+
+    table = Table("thread", "title", "messages", "last message", box=None)
+    for thread in found:
+        last = thread.last_message_at
+        when = "never" if last is None else f"{last:%Y-%m-%d %H:%M}"
+        table.add_row(printable(thread.id), printable(thread.title), str(thread.message_count), when)
+    console().print(table if found else "No threads.")
+
+
+def _as_json(thread: Thread) -> dict[str, object]:
+    last = thread.last_message_at
+    return {
+        "id": thread.id,
+        "title": thread.title,
+        "metadata": dict(thread.metadata),
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "last_message_at": None if last is None else last.isoformat(),
+        "message_count": thread.message_count,
+    }

@@ -1,0 +1,94 @@
+"""`recollect export`: everything that is kept about a user, as JSON lines.
+
+`recollect import`: reads back what `recollect export` wrote.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import (
+    Json,
+    System,
+    Tenant,
+    Url,
+    User,
+    chosen_scope,
+    existing_database,
+    target_database,
+)
+from recollect.cli.output import say, write_json, write_lines
+from recollect.errors import InvalidArgumentError
+from recollect.scope import Scope
+from recollect.storage.opening import open_store
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
+
+_FRAME_LINES = 2  # the first line and the last say what the file is
+
+
+def export(
+    user: User, url: Url = None, tenant: Tenant = None, system: System = False, output: Output = None
+) -> None:
+    """Write everything that is kept about a user as JSON lines, which `recollect import` reads back."""
+    scope = chosen_scope(user, tenant, system=system)
+    lines = asyncio.run(_exported(existing_database(url), scope))
+    if output is None:
+        write_lines(*lines)
+    else:
+        _write_file(output, lines)
+    say(f"Exported {len(lines) - _FRAME_LINES} entries of user {user!r}.")
+
+
+async def _exported(url: str, scope: Scope) -> list[str]:
+    async with open_store(url) as store:
+        return [line async for line in store.export(scope=scope)]
+
+
+def _write_file(path: Path, lines: list[str]) -> None:
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InvalidArgumentError("output", f"{path} cannot be written ({error.strerror})") from error
+
+
+File = Annotated[str, typer.Argument(help="The file that was exported, or - for the standard input.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kept about the user.")]
+
+
+def import_(  # noqa: PLR0917 - one for each option
+    file: File,
+    user: User,
+    url: Url = None,
+    tenant: Tenant = None,
+    system: System = False,
+    merge: Merge = False,
+    json: Json = False,
+) -> None:
+    """Read an export into a user, all of it or nothing; it may be another user than it came from."""
+    scope = chosen_scope(user, tenant, system=system)
+    counts = asyncio.run(_imported(target_database(url), _read(file), scope, merge=merge))
+    if json:
+        write_json({"counts": counts})
+    else:
+        write_lines(
+            f"Imported into user {user!r}:", *(f"  {kind}: {count}" for kind, count in counts.items())
+        )
+
+
+async def _imported(url: str, lines: list[str], scope: Scope, *, merge: bool) -> dict[str, int]:
+    async with open_store(url) as store:
+        return await store.import_(lines, merge=merge, scope=scope)
+
+
+def _read(file: str) -> list[str]:
+    try:
+        data = typer.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+        # Only line feeds part lines: JSON may hold other characters that Python takes for line ends.
+        return data.decode().split("\n")
+    except OSError as error:
+        raise InvalidArgumentError("file", f"{file} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError("file", f"{file} is not UTF-8 text ({error.reason})") from error

@@ -1,0 +1,1 @@
+"""Threads, background tasks and the bridge from sync to async."""

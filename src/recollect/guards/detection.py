@@ -1,0 +1,54 @@
+"""What guards share: what they found, and how they say so.
+
+A detection names its kind, its place and its score, never the text: that must appear in no log and no trace.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from recollect.errors import InvalidArgumentError
+from recollect.pipeline.context import RunContext
+
+_log = logging.getLogger("recollect")
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Something that a guard found: its kind, where it stands in the text, and how sure the guard is."""
+
+    type: str
+    start: int
+    end: int
+    score: float = 1.0
+
+
+OnDetection: TypeAlias = Callable[[Sequence[Detection], RunContext], object]
+"""What is told of detections; it gets no text."""
+
+
+def report(
+    detections: Sequence[Detection], ctx: RunContext, *, action: str, on_detection: OnDetection | None = None
+) -> None:
+    """Write what was found into the trace and the log, and tell whoever asked for it."""
+    if not detections:
+        return
+    kinds = ", ".join(sorted({detection.type for detection in detections}))
+    ctx.note(f"{action}: {len(detections)} found ({kinds})")
+    _log.info("%s %s: %d found (%s)", ctx.processor_id, action, len(detections), kinds)
+    if on_detection is not None:
+        on_detection(detections, ctx)
+
+
+def check_callback(on_detection: OnDetection | None) -> OnDetection | None:
+    """Return a plain function: findings are told in the middle of a guard's work, where nothing can wait."""
+    if on_detection is not None and (
+        not callable(cast("object", on_detection)) or inspect.iscoroutinefunction(on_detection)
+    ):
+        raise InvalidArgumentError(
+            "on_detection",
+            "must be a plain function of the detections and the context; an async one would never run",
+        )
+    return on_detection

@@ -1,0 +1,152 @@
+"""Keeping the agent's instructions out of its answers, without a model."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal, TypeAlias, cast, get_args
+
+from recollect.errors import InvalidArgumentError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.holdback import REDACTED
+from recollect.guards.json_texts import map_texts
+from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
+from recollect.guards.leaks.matcher import LeakMatcher
+from recollect.messages import Message, Part, TextPart, ToolCall
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
+from recollect.validation import check_choice, check_int, check_text, checked_list
+
+ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
+"""What happens to a leak: replaced, the run stopped, only reported, or taken out without a mark."""
+
+ProtectedMemory: TypeAlias = Literal["frame", "all", "none"]
+"""What of the blocks that memory brings in is protected."""
+
+_DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter": "taken out"}
+_SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
+_FRAME_LINES = 2  # the mark with its label, and the rule
+
+
+class SystemPromptScrubber(Processor):
+    """Finds the instructions, and the frames of memory's blocks, in what the agent says.
+
+    Verbatim or with small changes, in other case, punctuation or spacing. What may be told is no leak: what
+    the user said in this conversation, what the instructions put in quotation marks for the agent to say,
+    what `allow` names, and the facts in memory's blocks. Paraphrases and translations are not found.
+    """
+
+    id = "system-prompt-scrubber"
+
+    def __init__(
+        self,
+        strategy: ScrubStrategy = "redact",
+        *,
+        memory: ProtectedMemory = "frame",
+        allow: Iterable[str] = (),
+        replacement: str = REDACTED,
+        holdback_limit: int = 160,
+        on_detection: OnDetection | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+    ) -> None:
+        """Take what happens to a leak, what of memory is one, and texts that may be told.
+
+        No more than `holdback_limit` characters of a stream are held back; what is over is judged by then.
+        """
+        self._strategy: ScrubStrategy = check_choice(strategy, "strategy", get_args(ScrubStrategy))
+        self._memory: ProtectedMemory = check_choice(memory, "memory", get_args(ProtectedMemory))
+        if isinstance(allow, str):
+            raise InvalidArgumentError("allow", "must be a list of texts; write [text] for one")
+        self._allow = tuple(check_text(text, "allow") for text in checked_list(allow, "allow"))
+        self._replacement = "" if strategy == "filter" else check_text(replacement, "replacement")
+        self._limit = check_int(holdback_limit, "holdback_limit", minimum=_SMALLEST_HOLDBACK)
+        self._on_detection = check_callback(on_detection)
+        self.id = id or self.id
+
+    async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        """Look at the texts among the arguments, which are shown and kept; only a block stops the tool."""
+        return self._cleaned_call(call, ctx)
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Let out the text in which no leak can begin."""
+        ctx.state["streamed"] = True
+        matcher = self._matcher(ctx)
+        if matcher is None or not isinstance(part, TextDelta):
+            return [part]
+        text = matcher.feed(part.text)
+        if matcher.leaks or matcher.is_inside:
+            self._report(matcher, ctx)
+        return [part] if self._strategy == "warn" or text == part.text else text_parts(text)
+
+    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
+        """Let out the rest."""
+        matcher = self._matcher(ctx)
+        if matcher is None:
+            return []
+        text = matcher.finish()
+        self._report(matcher, ctx)
+        return [] if self._strategy == "warn" else text_parts(text)
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Look at what the agent said, unless it was looked at as it streamed."""
+        if "streamed" in ctx.state:
+            return messages
+        return [self._cleaned(m, ctx) if m.origin == "response" else m for m in messages]
+
+    def _cleaned(self, message: Message, ctx: RunContext) -> Message:
+        parts = tuple(self._cleaned_part(part, ctx) for part in message.parts)
+        return message if parts == message.parts else message.replace(content=parts)
+
+    def _cleaned_part(self, part: Part, ctx: RunContext) -> Part:
+        if isinstance(part, TextPart):
+            return TextPart(self._cleaned_text(part.text, ctx))
+        return self._cleaned_call(part, ctx) if isinstance(part, ToolCall) else part
+
+    def _cleaned_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        cleaned = map_texts(call.arguments, lambda text: self._cleaned_text(text, ctx))
+        return call if cleaned == call.arguments else replace(call, arguments=cleaned)
+
+    def _cleaned_text(self, text: str, ctx: RunContext) -> str:
+        matcher = self._new_matcher(ctx)
+        if matcher is None:
+            return text
+        cleaned = matcher.feed(text) + matcher.finish()
+        self._report(matcher, ctx)
+        return text if self._strategy == "warn" else cleaned
+
+    def _report(self, matcher: LeakMatcher, ctx: RunContext) -> None:
+        """Tell of the leaks that have ended; a leak that is to be blocked need not have."""
+        found = [*matcher.leaks]
+        if self._strategy == "block" and matcher.is_inside:
+            found.append(matcher.leak_so_far())
+        matcher.leaks.clear()
+        detections = [Detection("system_prompt", *leak) for leak in found]
+        report(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
+        if found and self._strategy == "block":
+            ctx.abort("the answer repeats what the agent was instructed", metadata={"leaks": len(found)})
+
+    def _matcher(self, ctx: RunContext) -> LeakMatcher | None:
+        if "matcher" not in ctx.state:
+            ctx.state["matcher"] = self._new_matcher(ctx)
+        return ctx.state["matcher"]
+
+    def _new_matcher(self, ctx: RunContext) -> LeakMatcher | None:
+        if "index" not in ctx.state:
+            ctx.state["index"] = self._index(ctx)
+        index = cast("LeakIndex", ctx.state["index"])
+        return LeakMatcher(index, limit=self._limit, replacement=self._replacement) if index else None
+
+    def _index(self, ctx: RunContext) -> LeakIndex:
+        """Make the index of a run: what was said to the model, without what its user may be told."""
+        index = index_of_instructions(ctx.instructions)
+        for message in ctx.view:
+            if message.role == "system":
+                index |= self._index_of(message)
+        known = [message.text for message in ctx.view if message.role == "user"]
+        return index.without([*self._allow, *known])
+
+    def _index_of(self, message: Message) -> LeakIndex:
+        if message.origin != "memory" or self._memory == "all":
+            return index_of_instructions(message.text)
+        lines = message.text.split("\n", _FRAME_LINES)
+        if self._memory == "none" or not lines[0].startswith("<memory"):
+            return LeakIndex()
+        return index_of_block("\n".join(lines[:_FRAME_LINES]), lines[0], message.text)

@@ -1,0 +1,257 @@
+"""Personal data and secrets: redacted, blocked, left out or only reported, in prompts, tools and answers."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias, cast, get_args
+
+from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.holdback import REDACTED, Span
+from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
+from recollect.guards.pii.finding import Finding, settled
+from recollect.guards.pii.numbers import REGIONS
+from recollect.guards.pii.presidio import Engine
+from recollect.guards.spans import SpanGuard
+from recollect.pipeline.context import RunContext
+from recollect.validation import check_choice, check_choices, check_share
+
+Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
+"""What happens to what is found."""
+
+Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
+"""What is written in its place."""
+
+HOLDBACK = 256
+"""How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
+
+BATCH = 24
+"""How many characters of a stream are looked at together; chunks of models are mostly shorter."""
+
+_MASKED_EMAIL = "***@***.***"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_HASH_SIZE = 16
+_LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
+_LONGEST_NAME = 40
+_WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
+_KEPT = re.compile(r"[\W_]+")
+
+
+class PIIDetector(SpanGuard):
+    """Finds e-mail addresses, numbers of phones, cards, accounts and people, machines, and secrets.
+
+    `redact` writes something in the place of each finding: a `mask`, a `placeholder` such as `[EMAIL]`, a
+    keyed `hash` (the same for the same thing, under this key) or nothing (`remove`). `block` stops the run,
+    `warn` changes nothing, `filter` leaves out the whole text in which something is found. No text is sent
+    anywhere.
+    """
+
+    id = "pii"
+    holdback_limit = HOLDBACK
+    batch = BATCH
+
+    def __init__(  # noqa: PLR0913 - all by keyword, each an option of its own
+        self,
+        strategy: Strategy = "redact",
+        *,
+        method: Method = "mask",
+        types: Collection[str] | None = None,
+        regions: Collection[str] = REGIONS,
+        allow: Collection[str | re.Pattern[str]] = (),
+        patterns: Mapping[str, str | re.Pattern[str]] | None = None,
+        threshold: float = 0.5,
+        key: str | bytes | None = None,
+        engine: Engine | None = None,
+        on_detection: OnDetection | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+    ) -> None:
+        """Check the options.
+
+        `types` are those to look for, by default all but addresses on the web; `regions` are countries whose
+        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns`
+        more kinds by name. Without `key` the hashes of this detector compare only with each other. An
+        `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
+        """
+        self.id = id or self.id
+        self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
+        self._method = check_choice(method, "method", get_args(Method))
+        self._allowed = _checked_allow(allow)
+        self._key = _checked_key(key)
+        self._engine = _checked_engine(engine)
+        self._on_detection = check_callback(on_detection)
+        self._finder = PIIFinder(
+            check_choices(DEFAULT_TYPES if types is None else types, "types", TYPES),
+            regions=check_choices(regions, "regions", REGIONS),
+            patterns=_checked_patterns({} if patterns is None else patterns),
+            threshold=check_share(threshold, "threshold"),
+        )
+        if not (self._finder.looks_for_something or engine is not None):
+            raise InvalidArgumentError("types", f"must name at least one of {', '.join(TYPES)}")
+
+    def find(self, text: str, ctx: RunContext) -> list[Span]:
+        """Return what is to be written where; what is only reported is left alone."""
+        return self.find_behind(text, 0, ctx)
+
+    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Return the same, but for what was let out earlier."""
+        if self._strategy == "warn":
+            return []
+        return self._spans(text, start, self._findings(text, start), ctx)
+
+    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:
+        """Return the same; the name of a tool's value says what it is, or what it is not."""
+        label = _label(name)
+        size = len(label)
+        found = [
+            item._replace(start=max(item.start - size, 0), end=item.end - size)
+            for item in self._findings(label + text, size)
+            if item.end > size
+        ]
+        return self._spans(text, 0, found, ctx)
+
+    def _spans(self, text: str, start: int, found: list[Finding], ctx: RunContext) -> list[Span]:
+        # The same text is settled next.
+        ctx.state["found"] = (text, start, found)
+        if self._strategy == "warn" or not found:
+            return []
+        if self._strategy == "filter":
+            return [Span(0, len(text), "")]
+        return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
+
+    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Report what was found in a stretch of text, and stop the run if that is the strategy."""
+        known: tuple[str, int, list[Finding]] = ctx.state.pop("found", ("", 0, []))
+        found = known[2] if known[:2] == (text, start) else self._findings(text, start)
+        found = [item for item in found if start < item.end <= end]
+        if not found:
+            return
+        detections = [
+            Detection(item.type, item.start - start, item.end - start, item.score) for item in found
+        ]
+        report(detections, ctx, action=self._strategy, on_detection=self._on_detection)
+        if self._strategy == "block":
+            kinds = sorted({item.type for item in found})
+            ctx.abort(
+                f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)}
+            )
+
+    def open_from(self, text: str) -> int:
+        """Return where something may begin that is not finished at the end of the text."""
+        return self._waiting_from(self._finder.open_from(text), text)
+
+    def quiet_to(self, text: str, start: int) -> int:
+        """Return where the last word begins, if nothing else of a text can be or become a finding, or -1."""
+        # What is only reported is let out in parts: its end may stand behind `start`.
+        place = self._finder.quiet_to(text, 0 if self._strategy == "warn" else start)
+        return place if place < 0 else self._waiting_from(place, text)
+
+    def _waiting_from(self, place: int, text: str) -> int:
+        # What is only reported must never be swallowed, however long it is.
+        most = self.holdback_limit - self.batch
+        return max(place, len(text) - most) if self._strategy == "warn" else place
+
+    @property
+    def holds_whole_text(self) -> bool:
+        """Whether a whole message must be seen: to leave it out, or because the engine needs sentences."""
+        return self._strategy == "filter" or self._engine is not None
+
+    def replacement_of_open(self, text: str) -> str:  # noqa: ARG002 - the base's form
+        """Return what is written for something that is longer than may be held back: only secrets are."""
+        return {"mask": REDACTED, "remove": ""}.get(self._method, "[SECRET]")
+
+    def _findings(self, text: str, start: int) -> list[Finding]:
+        found = self._finder.find(text, start)
+        if self._engine is not None:
+            found = settled([*found, *_asked(self._engine, text)])
+        return [item for item in found if not self._is_allowed(text[item.start : item.end])]
+
+    def _is_allowed(self, match: str) -> bool:
+        return any(
+            match.casefold() == item if isinstance(item, str) else item.fullmatch(match) is not None
+            for item in self._allowed
+        )
+
+    def _replacement(self, found: Finding, text: str) -> str:
+        match self._method:
+            case "mask":
+                return _MASKED_EMAIL if found.type == "email" else REDACTED
+            case "placeholder":
+                return f"[{found.type.upper()}]"
+            case "remove":
+                return ""
+            case _:
+                return f"[{found.type.upper()}:{self._digest(found.type, text[found.start : found.end])}]"
+
+    def _digest(self, kind: str, match: str) -> str:
+        """Return a keyed digest in letters, so that no rule finds a number in it."""
+        plain = match if kind == "secret" else match.casefold()
+        if kind not in ("email", "secret", "url"):
+            plain = _KEPT.sub("", plain)
+        digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
+        return digest[:_HASH_SIZE].translate(_LETTERS)
+
+
+def _label(name: str) -> str:
+    """Return a name as words before a value: `phoneNumber` and `phone_number` as "phone Number: "."""
+    return f"{_WORD_BORDER.sub(' ', name[-_LONGEST_NAME:])}: "
+
+
+def _asked(engine: Engine, text: str) -> list[Finding]:
+    """Ask an engine; its error may quote the text, so only its kind is told."""
+    try:
+        return [Finding(*item) for item in engine.find(text)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing may pass unseen
+        failure = f"{type(engine).__name__} could not look for personal data: {type(error).__name__}"
+    raise RecollectError(failure)
+
+
+def _checked_allow(allow: object) -> list[str | re.Pattern[str]]:
+    if isinstance(allow, str) or not isinstance(allow, Collection):
+        raise InvalidArgumentError(
+            "allow", f"must be a list of texts or patterns, not {type(allow).__name__}"
+        )
+    items = list(cast("Collection[object]", allow))
+    for item in items:
+        if not isinstance(item, str | re.Pattern):
+            raise InvalidArgumentError("allow", f"must hold texts or patterns, not {type(item).__name__}")
+    checked = cast("list[str | re.Pattern[str]]", items)
+    return [item.casefold() if isinstance(item, str) else item for item in checked]
+
+
+def _checked_key(key: object) -> bytes:
+    if key is None:
+        return secrets.token_bytes(32)
+    if not isinstance(key, str | bytes) or not key:
+        raise InvalidArgumentError("key", "must be a text or bytes, and not empty")
+    return key.encode() if isinstance(key, str) else key
+
+
+def _checked_engine(engine: Engine | None) -> Engine | None:
+    # A text has a `find` of its own.
+    if engine is not None and (isinstance(engine, str) or not callable(getattr(engine, "find", None))):
+        raise InvalidArgumentError(
+            "engine", f"must be an object with `find(text)`, not {type(engine).__name__}"
+        )
+    return engine
+
+
+def _checked_patterns(patterns: object) -> dict[str, re.Pattern[str]]:
+    if not isinstance(patterns, Mapping):
+        raise InvalidArgumentError("patterns", f"must be a dict of patterns, not {type(patterns).__name__}")
+    checked: dict[str, re.Pattern[str]] = {}
+    for name, pattern in cast("Mapping[object, object]", patterns).items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in TYPES:
+            raise InvalidArgumentError(
+                "patterns", f"{name!r:.60} must be a small word of its own, not one of {', '.join(TYPES)}"
+            )
+        if not isinstance(pattern, str | re.Pattern):
+            raise InvalidArgumentError(
+                "patterns", f"{name} is not a regular expression: {type(pattern).__name__}"
+            )
+        try:
+            checked[name] = re.compile(cast("str | re.Pattern[str]", pattern))
+        except re.error as error:
+            raise InvalidArgumentError("patterns", f"{name} is not a regular expression: {error}") from error
+    return checked

@@ -1,0 +1,308 @@
+"""Payment cards: the first digits say whose it is, the last one proves the others.
+
+The numbers of US social security: written with marks, or in one piece where words name them.
+
+Account numbers in the international form: a country, two check digits, and as many more as it uses.
+
+National numbers besides the US's: tax, health and identity numbers, by form, check digits and names.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from string import ascii_letters
+from typing import NamedTuple
+
+from recollect.guards.pii import checksums
+from recollect.guards.pii.checksums import is_luhn
+from recollect.guards.pii.context_words import has_any, meaning_before, words_before
+from recollect.guards.pii.finding import Finding
+
+_GROUP = re.compile(r"[0-9]+")
+_LONGEST, _SHORTEST = 19, 12
+_BRANDS = (
+    # The first digits, and how long a number that begins so is.
+    (re.compile(r"4"), {13, 16, 19}),
+    (re.compile(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), {16}),
+    (re.compile(r"3[47]"), {15}),
+    (re.compile(r"6011|64[4-9]|65"), {16, 17, 18, 19}),
+    (re.compile(r"30[0-5]|309|36|3[89]"), {14, 16, 19}),
+    (re.compile(r"35"), {16, 17, 18, 19}),
+    (re.compile(r"1800|2131"), {15}),
+    (re.compile(r"62|81"), {16, 17, 18, 19}),
+    (re.compile(r"220[0-4]"), {16, 17, 18, 19}),
+    (re.compile(r"60|82|508"), {16}),
+    (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
+)
+_LONG = 14  # shorter numbers in groups are mostly parts of others
+_EAN = 13
+_CARD_WORDS = (
+    *("card", "karte", "carte", "tarjeta", "carta", "cartão", "cartao", "kort", "kaart", "карт", "kart"),
+    *("visa", "credit", "kredit", "crédit", "debit", "débit", "cc:", "cc ", "pay", "paid", "charg", "refund"),
+    *("zahl", "pagar", "pagat", "pagu", "卡"),
+)
+_FORM = re.compile(
+    r"\d{15,16}(?![\d-])|(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}|\d{4}([ -])\d{6}\2\d{5})(?!\d)(?!\1\d)(?!\2\d)"
+)
+_CALLED = re.compile(
+    r"(?:\b(?:credit|debit)?card|karten?|\bcarte|tarjeta|\bcarta|cartão|cartao|kaart|kort|карт\w{0,5}"
+    r"|\bvisa|mastercard|\bamex|maestro|\bcc|\bpan)\b[^\d\n]{0,24}\Z|kartennummer[^\d\n]{0,16}\Z"
+)
+_MOST_GROUPS = 7
+_LEAST_GROUP = 3
+
+
+def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
+    if end - start < _SHORTEST:
+        return
+    yield from _named(text, start, end)
+    groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
+    for place, (begin, stop) in enumerate(groups):
+        if stop - begin >= _LEAST_GROUP:
+            yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
+
+
+def _named(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield a number at the beginning of a run that looks like a card's and is called so: typing errs."""
+    found = _FORM.match(text, start, end)
+    if found and _CALLED.search(words_before(text, start, 36)):
+        yield Finding("card", *found.span(), 0.6)
+
+
+def _cards_from(text: str, groups: list[tuple[int, int]], run: tuple[int, int]) -> Iterator[Finding]:
+    """Yield the card numbers that begin with the first of some groups; a short one is all of its run."""
+    start, place = groups[0]
+    number, mark = text[start:place], ""
+    if _is_card(number) and not _is_product(text, start, number):
+        yield Finding("card", start, place)
+    for begin, end in groups[1:]:
+        between = text[place:begin]
+        if between not in (" ", "-", ".", "\u00a0") or (mark and between != mark):
+            return
+        number, mark, last, place = number + text[begin:end], between, end - begin, end
+        is_whole = len(number) >= _LONG or (start, end) == run
+        if is_whole and _is_card(number) and not _is_product(text, start, number):
+            yield Finding("card", start, end)
+        if last < _LEAST_GROUP or len(number) > _LONGEST:
+            return  # only the last group may be short
+
+
+def _is_card(number: str) -> bool:
+    size = len(number)
+    if not _SHORTEST <= size <= _LONGEST:
+        return False
+    if not is_luhn(number):
+        return False
+    if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
+        return False
+    return number.count(number[0]) < size
+
+
+def _is_product(text: str, start: int, number: str) -> bool:
+    """Whether it is rather a bar code: that has as many digits as an old card, and words tell them apart."""
+    return len(number) == _EAN and is_bar_code(number) and not has_any(_CARD_WORDS, words_before(text, start))
+
+
+def is_bar_code(number: str) -> bool:
+    """Whether the last of thirteen digits fits the others as on products and books."""
+    return (sum(map(int, number[::2])) + 3 * sum(map(int, number[1::2]))) % 10 == 0
+
+
+_NUMBER = re.compile(r"(?<!\d)(?<!\d-)(\d{3})([ .\-\u2011\u2013]?)(\d{2})\2(\d{4})(?!\d)(?!-\d)")
+_SURE = 0.9
+_UNSURE = 0.6
+
+
+def find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find numbers that could have been given to somebody."""
+    for found in _NUMBER.finditer(text, start, end):
+        area, mark, group, serial = found.groups()
+        if area in ("000", "666") or group == "00" or serial == "0000":
+            continue
+        meaning = meaning_before(text, found.start())
+        if meaning == "ssn":
+            yield Finding("ssn", *found.span(), _SURE)
+        elif mark:
+            sure = _SURE if mark == "-" else _UNSURE
+            yield Finding("ssn", *found.span(), sure - 0.3 * (meaning == "other"))
+
+
+_LENGTHS = {
+    name: int(size)
+    for size, names in {
+        "15": "NO",
+        "16": "BE BI",
+        "18": "DK FI FO GL NL SD",
+        "19": "MK SI",
+        "20": "AT BA EE KZ LT LU MN XK",
+        "21": "CH CR HR LI LV",
+        "22": "BG BH DE GB GE IE ME RS VA",
+        "23": "AE GI IL IQ OM SO TL",
+        "24": "AD CZ ES MD PK RO SA SE SK TN VG",
+        "25": "AO CV GW LY MZ PT ST",
+        "26": "IR IS TR",
+        "27": "BF BJ CF CG CI CM DJ FR GA GQ GR IT KM MC MG ML MR NE SM SN TD TG",
+        "28": "AL AZ BY CY DO DZ GT HN HU LB MA NI PL SV",
+        "29": "BR EG FK PS QA UA",
+        "30": "JO KW MU YE",
+        "31": "MT SC",
+        "32": "LC",
+        "33": "RU",
+    }.items()
+    for name in names.split()
+}
+_BEGIN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9])")
+_RESTS = {
+    size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")
+    for size in set(_LENGTHS.values())
+}
+_PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}(?![A-Za-z0-9])")
+_OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
+_MODULUS = 97
+_AS_DIGITS = {ord(char): str(int(char, 36)) for char in ascii_letters}
+_WIDEST = 44
+_IBAN_WORDS = (
+    *("iban", "account", "konto", "compte", "cuenta", "conto", "conta", "rekening", "rachun", "счет", "счёт"),
+    *("bank", "wire", "transfer", "überweis", "virer", "virement", "bonific", "payee", "beneficiar"),
+)
+
+
+def find_ibans(text: str) -> Iterator[Finding]:
+    """Find account numbers whose check digits are right, or that are called so and have the right length.
+
+    One in one piece may have another length, and where words name it, another country.
+    """
+    for begin in _BEGIN.finditer(text):
+        size = _LENGTHS.get(begin[1].upper())
+        end = _end(text, begin.start(), size) if size else 0
+        if end and _is_valid(_NOT_ALPHANUMERIC.sub("", text[begin.start() : end])):
+            yield Finding("iban", begin.start(), end)
+        elif end and "iban" in words_before(text, begin.start(), 16):
+            yield Finding("iban", begin.start(), end, 0.6)  # typing errs
+        elif size or has_any(_IBAN_WORDS, words_before(text, begin.start())):
+            piece = _PIECE.match(text, begin.start())
+            if piece and _is_valid(piece[0]):
+                yield Finding("iban", *piece.span(), 0.7)
+
+
+def open_iban(text: str) -> int:
+    """Return where a number at the end of a text may have begun that is not complete."""
+    found = _OPEN.search(text, max(0, len(text) - _WIDEST))
+    return found.start() if found and found[1].upper() in _LENGTHS else len(text)
+
+
+def _end(text: str, start: int, size: int) -> int:
+    """Return where so many letters and digits end, or 0 if there are not as many or more stand behind."""
+    rest = _RESTS[size].match(text, start + 4)
+    return rest.end() if rest and rest.end() - start <= _WIDEST + 4 else 0
+
+
+def _is_valid(number: str) -> bool:
+    return int((number[4:] + number[:4]).translate(_AS_DIGITS)) % _MODULUS == 1
+
+
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_MONTH = r"(?:0[1-9]|1[0-2])"
+_MARKS = re.compile(r"[ .\-/+()\u00a0\u202f\u2011]")
+
+
+class _Number(NamedTuple):
+    """A kind of number: where it is used, its form and check, and the words without which it is not one.
+
+    `sizes` says how many digits one has that has no letters.
+    """
+
+    region: str
+    sizes: tuple[int, ...]
+    form: str
+    fits: Callable[[str], bool]
+    named: str = ""
+    score: float = 0.85
+
+    def judged(self, text: str, found: re.Match[str]) -> Iterator[Finding]:
+        """Yield the number if its check digits fit and it is named, where it must be."""
+        if self.named and not re.search(self.named, words_before(text, found.start())):
+            return
+        if self.fits(_MARKS.sub("", found[0])):
+            yield Finding("national_id", *found.span(), self.score)
+
+
+_NUMBERS = (
+    _Number(
+        "GB",
+        (),
+        r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]",
+        checksums.unchecked,
+    ),
+    _Number("GB", (10,), r"\d{3}[ -]?\d{3}[ -]?\d{4}", checksums.british_health, r"\bnhs\b"),
+    _Number("DE", (11,), r"[1-9]\d ?\d{3} ?\d{3} ?\d{3}", checksums.german, r"steuer|\bidnr|tax"),
+    _Number(
+        "FR",
+        (),
+        r"[1-478] ?\d{2} ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}",
+        checksums.french,
+    ),
+    _Number("ES", (), r"(?:\d{8}|[XYZ]\d{7})[ -]?[TRWAGMYFPDXBNJZSQVHLCKE]", checksums.spanish),
+    _Number("IT", (), r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]", checksums.italian),
+    _Number("NL", (9,), r"\d{4}[ .]?\d{2}[ .]?\d{3}", checksums.dutch, r"\bbsn\b|burgerservice|sofi"),
+    _Number("BE", (11,), rf"\d{{2}}[.]?{_MONTH}[.]?{_DAY}[- ]\d{{3}}[. ]?\d{{2}}", checksums.belgian),
+    _Number("CH", (13,), r"756[. ]?\d{4}[. ]?\d{4}[. ]?\d{2}", checksums.swiss),
+    _Number(
+        "SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}(?:0[1-9]|[1-8]\d|9[01])[-+]\d{{4}}", checksums.swedish
+    ),
+    _Number("DK", (10,), rf"{_DAY}{_MONTH}\d{{2}}-?\d{{4}}", checksums.unchecked, r"\bcpr\b|personnummer"),
+    _Number("NO", (11,), rf"(?:{_DAY}|[4-7]\d){_MONTH}\d{{2}} ?\d{{5}}", checksums.norwegian, "", 0.7),
+    _Number("FI", (), rf"{_DAY}{_MONTH}\d{{2}}[-+A-FU-Y]\d{{3}}[0-9A-FHJ-NPR-Y]", checksums.finnish),
+    _Number("PL", (11,), r"\d{2}[0-389]\d[0-3]\d{6}", checksums.polish, r"pesel"),
+    _Number("BR", (11,), r"\d{3}\.\d{3}\.\d{3}-\d{2}", checksums.brazilian),
+    _Number("BR", (11,), r"\d{11}", checksums.brazilian, r"\bcpf\b"),
+    _Number("IN", (12,), r"[2-9]\d{3}[ -]\d{4}[ -]\d{4}", checksums.indian),
+    _Number("IN", (12,), r"[2-9]\d{11}", checksums.indian, r"aadha+r|uidai"),
+    _Number("IN", (), r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", checksums.unchecked, "", 0.75),
+    _Number("CA", (9,), r"\d{3}[ -]\d{3}[ -]\d{3}", checksums.is_luhn, r"\bsin\b|social insurance|\bnas\b"),
+    _Number("CN", (), rf"[1-8]\d{{5}}(?:19|20)\d{{2}}{_MONTH}{_DAY}\d{{3}}[0-9X]", checksums.chinese),
+    _Number("KR", (13,), rf"\d{{2}}{_MONTH}{_DAY}-[1-8]\d{{6}}", checksums.unchecked),
+    _Number(
+        "MX",
+        (),
+        rf"[A-Z][AEIOUX][A-Z]{{2}}\d{{2}}{_MONTH}{_DAY}[HMX][A-Z]{{5}}[A-Z0-9]\d",
+        checksums.unchecked,
+    ),
+    _Number("TR", (11,), r"[1-9]\d{10}", checksums.turkish, r"kimlik|\bt\.?c\.? ?no|tckn"),
+)
+
+REGIONS = ("US", *sorted({number.region for number in _NUMBERS}))
+"""The countries whose national numbers are known."""
+
+
+class NationalIds:
+    """Finds the numbers of some countries."""
+
+    def __init__(self, regions: Collection[str]) -> None:
+        """Sort the kinds: those of digits are looked for in runs of digits, those with letters in one go."""
+        chosen = [number for number in _NUMBERS if number.region in regions]
+        self._digits = {
+            size: [(number, _compiled(number.form)) for number in chosen if size in number.sizes]
+            for size in {size for number in chosen for size in number.sizes}
+        }
+        self._lettered = [number for number in chosen if not number.sizes]
+        forms = "|".join(f"(?P<n{place}>{number.form})" for place, number in enumerate(self._lettered))
+        self._form = re.compile(rf"(?<![A-Za-z0-9+])(?<!\d\.)(?:{forms})(?![A-Za-z0-9])") if forms else None
+
+    def find(self, text: str) -> Iterator[Finding]:
+        """Find numbers that have a letter in them."""
+        if self._form:
+            for found in self._form.finditer(text):
+                yield from self._lettered[int(str(found.lastgroup)[1:])].judged(text, found)
+
+    def find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
+        """Find numbers of digits in a run of them."""
+        for number, form in self._digits.get(len(_MARKS.sub("", text[start:end])), ()):
+            for found in form.finditer(text, start, end):
+                yield from number.judged(text, found)
+
+
+def _compiled(form: str) -> re.Pattern[str]:
+    """Return a form that is not part of a longer number."""
+    return re.compile(rf"(?<![\d+])(?<!\d[ .\-]){form}(?!\d)(?![ .\-]\d)")

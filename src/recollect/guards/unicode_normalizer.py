@@ -1,0 +1,86 @@
+"""UnicodeNormalizer: text in one form, without what cannot be seen, before anything reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast, get_args
+
+from recollect.guards.json_texts import map_texts
+from recollect.messages import Message, Part, TextPart, ToolResult
+from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
+from recollect.text.normalizing import Form, NormalStream, Style, normalised
+from recollect.validation import check_choice, check_flag
+
+if TYPE_CHECKING:
+    from recollect.pipeline.context import RunContext
+
+
+class UnicodeNormalizer(Processor):
+    """Writes text in one Unicode form and takes out invisible characters that can carry hidden words.
+
+    It works on what the caller says, on the texts of tool results, and on the answer, also while it streams.
+    Emoji, and the joiners that Persian and Indic scripts need, stay. Reasoning, tool calls and files are left
+    as they are.
+    """
+
+    id = "unicode-normalizer"
+
+    def __init__(
+        self,
+        *,
+        form: Form | None = "NFKC",
+        collapse_whitespace: bool = False,
+        trim: bool = True,
+        confusables: bool = False,
+    ) -> None:
+        """Take the form (None: leave it), and what else to make plain.
+
+        `collapse_whitespace` leaves one space, line break or empty line of several; `trim` takes whitespace
+        off both ends of what is said; `confusables` writes words in Latin letters that mix them with
+        look-alikes.
+        """
+        if form is not None:
+            check_choice(form, "form", get_args(Form))
+        options = {"collapse_whitespace": collapse_whitespace, "trim": trim, "confusables": confusables}
+        for name, value in options.items():
+            check_flag(value, name)
+        self._style = Style(form, **options)
+        # A tool's texts may be code or tables: their whitespace is theirs.
+        self._tool_style = replace(self._style, collapse_whitespace=False, trim=False)
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
+        """Clean what the caller said."""
+        return [self._clean(message) if message.origin == "input" else message for message in messages]
+
+    async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
+        """Clean all texts in a result."""
+        content = map_texts(result.content, lambda text: normalised(text, self._tool_style))
+        return result if content == result.content else replace(result, content=content)
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Let out what no later text can change."""
+        if not isinstance(part, TextDelta):
+            return [part]
+        text = self._stream(ctx).feed(part.text)
+        return [part] if text == part.text else text_parts(text)
+
+    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
+        """Let out the rest."""
+        return text_parts(self._stream(ctx).finish())
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
+        """Clean the prompt as it is kept; the answer was cleaned as it streamed."""
+        return [self._clean(message) if message.origin == "input" else message for message in messages]
+
+    def _stream(self, ctx: RunContext) -> NormalStream:
+        if "stream" not in ctx.state:
+            ctx.state["stream"] = NormalStream(self._style)
+        return cast("NormalStream", ctx.state["stream"])
+
+    def _clean(self, message: Message) -> Message:
+        before = message.parts
+        after = tuple(self._clean_part(part) for part in before)
+        return message if after == before else message.replace(content=after)
+
+    def _clean_part(self, part: Part) -> Part:
+        return TextPart(normalised(part.text, self._style)) if isinstance(part, TextPart) else part

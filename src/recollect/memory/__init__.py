@@ -1,0 +1,1 @@
+"""Memory as processors: history, semantic recall, working memory, and the class that provides them."""

@@ -1,0 +1,364 @@
+"""Memory: the public API of document A, and a provider of processors.
+
+A `Memory` is put beside the guards in an agent's lists, or given to it as `memory=`. It keeps its data in a
+store that it opens when it is first needed. Every method takes the ids of a scope as keyword arguments;
+what is left out is the memory's own: the ids it was made with, or ids that no other memory has.
+"""
+
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.memory.base import resolve_scope
+from recollect.memory.history import (
+    DEFAULT_LAST_MESSAGES,
+    MessageHistoryProcessor,
+    MessagePersistenceProcessor,
+    stored_messages,
+)
+from recollect.memory.old_processors import LegacyProcessors, OldMemoryProcessor
+from recollect.memory.other_threads import OtherThreadsProcessor
+from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
+from recollect.memory.working_memory import WorkingMemoryProcessor, working_memory_options
+from recollect.messages import Message, Role
+from recollect.pipeline.context import Ids, RunIds, run_ids
+from recollect.pipeline.processor import Processor
+from recollect.recall.settings import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TOP_K,
+    RecallSettings,
+    SearchScope,
+    recall_settings,
+)
+from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
+from recollect.storage.opening import StoreHandle
+from recollect.storage.records import Thread
+from recollect.storage.store import Store
+from recollect.validation import check_id, check_int, check_text, checked_list
+from recollect.working_memory import Strategy, WorkingMemory
+
+if TYPE_CHECKING:
+    from recollect.recall.recaller import Recaller
+    from recollect.recall.results import Recall
+
+
+class Memory:
+    """What an agent remembers: message history, what bears on the prompt, and what is known of the user."""
+
+    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+        self,
+        store_or_url: Store | str | None = None,
+        *,
+        last_messages: int | bool | None = DEFAULT_LAST_MESSAGES,
+        other_threads: int = 0,
+        semantic_recall: bool | Mapping[str, Any] | RecallSettings = False,
+        embedder: object = UNSET,
+        working_memory: object = None,
+        threads: Sequence[str] = (),
+        processors: Sequence[OldMemoryProcessor] = (),
+        tenant_id: int | Unset | None = UNSET,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> None:
+        """Say where to keep things, what to show of them, and whose they are by default.
+
+        `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
+        messages of the user's other threads. `semantic_recall` finds what bears on the prompt; `embedder` is
+        what it compares meanings with (None: words alone). `working_memory` is a template, a Pydantic model
+        class, or a dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing.
+        Without `resource_id` the memory has a user of its own.
+        """
+        self._recall = recall_settings(semantic_recall)
+        self._embedder = embedder
+        self._recaller: Recaller | None = None
+        self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
+        own = f"memory-{secrets.token_hex(8)}"
+        given = RunIds(tenant_id, resource_id, thread_id)
+        own_thread = own if given.resource_id is None else DEFAULT_THREAD
+        self._defaults = replace(
+            given, resource_id=given.resource_id or own, thread_id=given.thread_id or own_thread
+        )
+        self._last_messages = _checked_last(last_messages)
+        self._other_threads = check_int(other_threads, "other_threads")
+        options = working_memory_options(working_memory)
+        self._working_memory = (
+            None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
+        )
+        self._threads = tuple(check_id(name, "threads") for name in checked_list(threads, "threads"))
+        self._old = _checked_old(processors)
+        if processors:
+            warnings.warn(
+                "Memory(processors=…) is going away; put processors into the agent's lists instead "
+                "(see docs/migration.md)",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+
+    def get_input_processors(self) -> list[Processor]:
+        """Return the processors that read: other threads, history, recall, and working memory before all."""
+        ids = self._ids()
+        found: list[Processor] = []
+        if self._other_threads:
+            found.append(OtherThreadsProcessor(self._handle, last_messages=self._other_threads, **ids))
+        found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
+        if self._recall is not None:
+            found.append(self._recall_processor(self._recall))
+        if self._working_memory is not None:
+            found.append(self._working_memory)
+        if self._old:
+            found.append(LegacyProcessors(self._old))
+        return found
+
+    def get_output_processors(self) -> list[Processor]:
+        """Return the processors that write: the turn, and what is learned from it."""
+        on_saved = self._saved if self._recall is not None else None
+        turn = MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())
+        # Before the turn, to hold on to the user's epoch while nothing of the turn is written.
+        return [turn] if self._working_memory is None else [self._working_memory, turn]
+
+    def get_tools(self) -> list[Callable[..., object]]:
+        """Return the tools for the model; an agent takes those of its memory by itself."""
+        return [] if self._working_memory is None else [*self._working_memory.get_tools()]
+
+    async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
+        """Return the messages of a thread, oldest first; an unknown thread has none."""
+        store, scope = await self._scope(**ids)
+        return await store.last_messages(limit, scope=scope)
+
+    async def remember_messages(
+        self,
+        last: int | None = None,
+        *,
+        include: Sequence[str] = (),
+        with_previous: int = 0,
+        with_next: int = 0,
+        **ids: Unpack[Ids],
+    ) -> list[Message]:
+        """Return the last messages of a thread, and those named by id with the ones around them."""
+        store, scope = await self._scope(**ids)
+        limit = self._last_messages if last is None else last
+        found = await store.last_messages(limit, scope=scope)
+        if include:
+            around = await store.messages_by_id(
+                include, with_previous=with_previous, with_next=with_next, scope=scope
+            )
+            known = {message.id for message in found}
+            found = [message for message in around if message.id not in known] + found
+        return sorted(found, key=lambda message: message.position or 0)
+
+    async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
+        """Append messages to a thread, all or none, and return them as they are stored."""
+        given = checked_list(messages, "messages")
+        if not given:
+            return []
+        store, scope = await self._scope(**ids)
+        await store.append_turn(given, scope=scope)
+        self._saved(scope, store)
+        return await stored_messages([message.id for message in given], store, scope)
+
+    async def add_message(self, role: Role, content: str, **ids: Unpack[Ids]) -> Message:
+        """Append one message to a thread and return it."""
+        return (await self.save_messages([Message(role, content)], **ids))[0]
+
+    async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
+        """Remove messages, with the tool results that belong to them, and return how many are gone."""
+        items = checked_list(ids_or_messages, "ids_or_messages")
+        names = [
+            item.id if isinstance(item, Message) else check_id(item, "ids_or_messages") for item in items
+        ]
+        store, scope = await self._scope(**ids)
+        return await store.delete_messages(names, scope=scope)
+
+    async def create_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Create a thread, or return the one that is there."""
+        store, scope = await self._scope(**ids)
+        return await store.create_thread(title=title, metadata=metadata, scope=scope)
+
+    async def save_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Create a thread, or change the one that is there."""
+        store, scope = await self._scope(**ids)
+        await store.create_thread(title=title, metadata=metadata, scope=scope)
+        return await store.update_thread(title=title, metadata=metadata, scope=scope)
+
+    async def update_thread(
+        self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
+    ) -> Thread:
+        """Change the title or the metadata of a thread; what is None stays."""
+        store, scope = await self._scope(**ids)
+        return await store.update_thread(title=title, metadata=metadata, scope=scope)
+
+    async def get_thread_by_id(self, named: str | None = None, /, **ids: Unpack[Ids]) -> Thread | None:
+        """Return a thread, or None; its id may come first or as `thread_id`."""
+        store, scope = await self._scope(**_named(named, ids))
+        return await store.get_thread(scope=scope)
+
+    async def list_threads(
+        self, *, limit: int | None = None, offset: int = 0, **ids: Unpack[Ids]
+    ) -> list[Thread]:
+        """Return the user's threads, the latest talk first."""
+        store, scope = await self._scope(**ids)
+        return await store.list_threads(limit=limit, offset=offset, scope=scope)
+
+    async def delete_thread(self, named: str | None = None, /, **ids: Unpack[Ids]) -> bool:
+        """Remove a thread with all its messages and say if it was there; its id may come first."""
+        store, scope = await self._scope(**_named(named, ids))
+        return await store.delete_thread(scope=scope)
+
+    async def query(
+        self,
+        question: str,
+        *,
+        top_k: int = DEFAULT_TOP_K,
+        threshold: float | None = None,
+        scope: SearchScope = "resource",
+        message_range: int | Mapping[str, int] = 1,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        explain: bool = False,
+        **ids: Unpack[Ids],
+    ) -> "Recall":
+        """Find what was said about something, best first; an empty question finds nothing.
+
+        `scope` is the user's every thread or this one. With `explain` each hit says why it is there.
+        """
+        settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
+        check_text(question, "question")
+        _, place = await self._scope(**ids)
+        return await self._own_recaller().search(question, settings, scope=place, explain=explain)
+
+    async def get_working_memory(self, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Return what is known of the user, or in the thread: fields that read as keys and as attributes."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.get_working_memory(scope=place))
+
+    async def update_working_memory(
+        self,
+        patch: dict[str, object],
+        *,
+        strategy: Strategy = "merge",
+        expected_version: int | None = None,
+        **ids: Unpack[Ids],
+    ) -> WorkingMemory:
+        """Change working memory: None deletes a field, lists replace, what is not mentioned stays."""
+        store, place = await self._working_place(**ids)
+        own = self._working_memory
+        changed = await store.update_working_memory(
+            patch,
+            strategy=strategy,
+            expected_version=expected_version,
+            check=None if own is None else own.shape.checked,
+            scope=place,
+        )
+        return self._with_fields(changed)
+
+    async def working_memory_history(
+        self, *, limit: int | None = None, **ids: Unpack[Ids]
+    ) -> list[WorkingMemory]:
+        """Return the kept versions of working memory, the newest first."""
+        store, place = await self._working_place(**ids)
+        found = await store.working_memory_history(limit=limit, scope=place)
+        return [self._with_fields(version) for version in found]
+
+    async def restore_working_memory(self, version: int, **ids: Unpack[Ids]) -> WorkingMemory:
+        """Make an earlier version of working memory the present one, as a new version."""
+        store, place = await self._working_place(**ids)
+        return self._with_fields(await store.restore_working_memory(version, scope=place))
+
+    async def clear_working_memory(self, **ids: Unpack[Ids]) -> int:
+        """Forget working memory with all its versions, and return how many there were."""
+        store, place = await self._working_place(**ids)
+        return await store.clear_working_memory(scope=place)
+
+    async def settled(self) -> None:
+        """Wait for work in the background: learning from answers, and embedding what was saved."""
+        if self._working_memory is not None:
+            await self._working_memory.settled()
+        if self._recaller is not None:
+            await self._recaller.settled()
+
+    async def close(self) -> None:
+        """Finish learning from answers, stop embedding, and close the store if this memory opened it."""
+        if self._working_memory is not None:
+            await self._working_memory.settled()
+        if self._recaller is not None:
+            await self._recaller.close()
+        await self._handle.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the memory itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the memory."""
+        await self.close()
+
+    def _ids(self) -> dict[str, Any]:
+        own = self._defaults
+        return {"tenant_id": own.tenant_id, "resource_id": own.resource_id, "thread_id": own.thread_id}
+
+    def _own_recaller(self) -> "Recaller":
+        if self._recaller is None:
+            self._recaller = new_recaller(self._handle, self._embedder)
+        return self._recaller
+
+    def _recall_processor(self, settings: RecallSettings) -> Processor:
+        return SemanticRecallProcessor(
+            self._handle, recaller=self._own_recaller(), **settings.options(), **self._ids()
+        )
+
+    def _saved(self, scope: Scope, store: Store) -> None:
+        if self._recall is not None:
+            self._own_recaller().saved(scope, store)
+
+    async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        given = run_ids(ids)
+        store = await self._handle.get()
+        return store, self._resolved(given, store)
+
+    async def _working_place(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        store, scope = await self._scope(**ids)
+        own = self._working_memory
+        return store, scope.with_thread(None) if own is None else own.place_of(scope)
+
+    def _with_fields(self, memory: WorkingMemory) -> WorkingMemory:
+        return (
+            memory if self._working_memory is None else memory.with_fields(self._working_memory.shape.fields)
+        )
+
+    def _resolved(self, ids: RunIds, store: Store) -> Scope:
+        scope = resolve_scope(ids, self._defaults, store)
+        if scope is None:
+            raise RecollectError("a memory always has a user")
+        return scope
+
+    async def _make_threads(self, store: Store) -> None:
+        scope = self._resolved(RunIds(), store)
+        for thread_id in self._threads:
+            await store.create_thread(scope=scope.with_thread(thread_id))
+
+
+def _named(thread_id: str | None, ids: Ids) -> Ids:
+    return ids if thread_id is None else {**ids, "thread_id": thread_id}
+
+
+def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
+    if last_messages is True or last_messages is False:
+        return DEFAULT_LAST_MESSAGES if last_messages else 0
+    return None if last_messages is None else check_int(last_messages, "last_messages")
+
+
+def _checked_old(processors: Sequence[OldMemoryProcessor]) -> tuple[OldMemoryProcessor, ...]:
+    for item in cast("list[object]", checked_list(processors, "processors")):
+        if isinstance(item, type) or not callable(getattr(item, "process", None)):
+            raise InvalidArgumentError(
+                "processors",
+                f"a {type(item).__name__} has no method process(messages, …); a Processor goes into the "
+                "agent's lists",
+            )
+    return tuple(processors)

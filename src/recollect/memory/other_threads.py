@@ -1,0 +1,58 @@
+"""What the user said in other threads, as one labelled message before the history."""
+
+from recollect.errors import StorageError
+from recollect.memory.base import MemoryProcessor
+from recollect.messages import Message
+from recollect.pipeline.context import RunContext
+from recollect.scope import UNSET, Unset
+from recollect.storage.opening import StoreHandle
+from recollect.storage.store import Store
+from recollect.text.quoting import fenced
+from recollect.validation import check_int
+
+_THREADS_LOOKED_AT = 4  # the latest ones
+
+
+class OtherThreadsProcessor(MemoryProcessor):
+    """Brings in the last messages of the user's other threads."""
+
+    id = "other-threads"
+
+    def __init__(
+        self,
+        storage: Store | StoreHandle | str,
+        *,
+        last_messages: int = 5,
+        tenant_id: int | Unset | None = UNSET,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+    ) -> None:
+        """Take a store or its address, how much to bring in, and ids for runs that are given none."""
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        self._limit = check_int(last_messages, "last_messages", minimum=1)
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Put one fenced message before the prompt; a failed read goes on without it."""
+        try:
+            found = await self._read(ctx)
+        except StorageError as error:
+            ctx.degrade(error)
+            return messages
+        if not found:
+            return messages
+        lines = [f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {m.text}" for m in found]
+        text = fenced("from other conversations with this user", "\n".join(lines))
+        context = Message("system", text, id=f"{ctx.run_id}:other-threads", origin="memory")
+        return [context, *messages]
+
+    async def _read(self, ctx: RunContext) -> list[Message]:
+        store, scope = await self._memory_of(ctx)
+        if scope is None:
+            return []
+        threads = await store.list_threads(limit=_THREADS_LOOKED_AT + 1, scope=scope)
+        found: list[Message] = []
+        for thread in threads:
+            if thread.id != scope.thread_id:
+                found += await store.last_messages(self._limit, scope=scope.with_thread(thread.id))
+        talk = sorted((m for m in found if m.is_conversation), key=lambda m: m.number or 0)
+        return talk[-self._limit :]

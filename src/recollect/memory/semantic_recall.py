@@ -1,0 +1,173 @@
+"""How recalled messages are shown to a model: dated, grouped, and each once.
+
+What was said earlier in the same conversation stands apart from what was said in others. The fence around it
+is made elsewhere; here every line of a message is indented, so that none can pass for a heading or for
+somebody else's words.
+
+Semantic recall: what was said before about this, here or in other threads, goes before the prompt.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from recollect.errors import EmbedderChangedError, StorageError
+from recollect.memory.base import MemoryProcessor
+from recollect.messages import Message, TextPart
+from recollect.recall.settings import RecallOptions, RecallSettings
+from recollect.scope import UNSET, Scope, Unset
+from recollect.text.quoting import fenced_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from recollect.pipeline.context import RunContext
+    from recollect.recall.recaller import Recaller
+    from recollect.recall.results import Hit, Recall
+    from recollect.storage.opening import StoreHandle
+    from recollect.storage.store import Store
+
+HERE = "Earlier in this conversation:"
+ELSEWHERE = "From other conversations with this user:"
+
+_LONGEST_NAME = 60  # names are outside the budget of tokens
+
+
+class _Line(NamedTuple):
+    message: Message
+    text: str
+
+
+def recalled_lines(hits: Iterable[Hit], thread_id: str | None, shown: Collection[str] = ()) -> list[str]:
+    """Return the texts to show, one for each heading and message; those with the ids named are left out."""
+    found: dict[str, _Line] = {}
+    for hit in hits:
+        for message in (*hit.before, *hit.after):
+            found.setdefault(message.id, _Line(message, message.text))
+        found[hit.message.id] = _Line(hit.message, _excerpt(hit))
+    lines = sorted(
+        (line for line in found.values() if line.message.id not in shown),
+        key=lambda line: line.message.number or 0,
+    )
+    here = [line for line in lines if line.message.thread_id == thread_id]
+    elsewhere = [line for line in lines if line.message.thread_id != thread_id]
+    return [*_group(HERE, here), *_group(ELSEWHERE, elsewhere)]
+
+
+def _group(heading: str, lines: list[_Line]) -> list[str]:
+    if not lines:
+        return []
+    shown = [heading]
+    by_thread = sorted(lines, key=lambda line: line.message.thread_id or "")  # stable: by number within
+    groups = [list(group) for _, group in groupby(by_thread, key=lambda line: line.message.thread_id)]
+    for group in sorted(groups, key=lambda group: group[0].message.number or 0):
+        for day, said in groupby(group, key=lambda line: f"{line.message.created_at:%A, %d %B %Y}"):
+            shown.append(f"On {day}:")
+            shown += [_spoken(line) for line in said]
+    return shown
+
+
+def _spoken(line: _Line) -> str:
+    name = line.message.metadata.get("name")
+    known = " ".join(name[:_LONGEST_NAME].split()) if isinstance(name, str) else ""
+    who = f"{known} ({line.message.role})" if known else line.message.role
+    text = "\n    ".join(line.text.splitlines())  # at every kind of line break, not at \n alone
+    return f"  {line.message.created_at:%H:%M} {who}: {text}"
+
+
+def _excerpt(hit: Hit) -> str:
+    if hit.piece is None:
+        return hit.text
+    start, end = hit.piece
+    return ("… " if start else "") + hit.text + (" …" if end < len(hit.message.text) else "")
+
+
+LABEL = "recalled from memory"
+"""What the block of recalled messages is called in the prompt."""
+
+
+class SemanticRecallProcessor(MemoryProcessor):
+    """Finds messages that bear on the prompt and shows them to the model as quoted reference."""
+
+    id = "semantic-recall"
+
+    def __init__(
+        self,
+        storage: Store | StoreHandle | str,
+        *,
+        embedder: object = UNSET,
+        explain: bool = False,
+        recaller: Recaller | None = None,
+        tenant_id: int | Unset | None = UNSET,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> None:
+        """Take a store or its address, an embedder (None: text alone), default ids, and what to find.
+
+        With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
+        with others.
+        """
+        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        self._settings = RecallSettings(**options)
+        self._explain = explain
+        self._recaller = recaller or new_recaller(self._handle, embedder)
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Put what was found before the conversation; a failed search goes on without it."""
+        question = _question(messages)
+        if not question:
+            return messages
+        try:
+            _, scope = await self._memory_of(ctx)
+            if scope is None:
+                return messages
+            found = await self._search(question, scope, messages)
+        except (StorageError, EmbedderChangedError) as error:
+            ctx.degrade(error)
+            return messages
+        for note in found.notes:
+            ctx.note(note)
+        if self._explain:
+            ctx.details(found.to_dict(with_text=False))
+        return _with_recalled(messages, found, scope, ctx.run_id)
+
+    async def _search(self, question: str, scope: Scope, messages: list[Message]) -> Recall:
+        # What history shows already is not shown twice; the search looks further instead.
+        shown = {message.number for message in messages if message.number is not None}
+        return await self._recaller.search(
+            question, self._settings, scope=scope, exclude=shown, explain=self._explain
+        )
+
+
+def _question(messages: list[Message]) -> str:
+    """Return what the user said last in this run."""
+    said = [m.text for m in messages if m.role == "user" and m.origin == "input"]
+    return said[-1].strip() if said else ""
+
+
+def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
+    shown = {message.id for message in messages}
+    lines = recalled_lines(found, scope.thread_id, shown)
+    if not lines:
+        return messages
+    # One part for each message, so that a check behind memory can take out a single one.
+    recalled = Message(
+        "system",
+        [TextPart(text) for text in fenced_parts(LABEL, lines)],
+        id=f"{run_id}:semantic-recall",
+        metadata={"recalled": [hit.message.id for hit in found]},
+        origin="memory",
+    )
+    # Behind the other system messages (instructions, working memory), before the conversation.
+    place = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
+    return [*messages[:place], recalled, *messages[place:]]
+
+
+def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
+    """Return what searches a store, with an embedder (UNSET: the built-in one, None: words alone)."""
+    from recollect.recall.embedding.embedder import chosen_embedder
+    from recollect.recall.recaller import Recaller
+
+    return Recaller(handle, chosen_embedder(embedder))

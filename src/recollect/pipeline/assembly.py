@@ -1,0 +1,137 @@
+"""From what a caller put into a list to the processors that run, in order."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+
+from recollect.errors import InvalidArgumentError
+from recollect.pipeline.processor import Processor, ProcessorProvider
+
+Item: TypeAlias = Processor | ProcessorProvider
+"""What a processor list may hold."""
+
+Side: TypeAlias = Literal["input", "output"]
+"""On which side of the model a list runs."""
+
+HOOKS: Mapping[Side, Sequence[str]] = {
+    "input": ("process_input", "process_tool_result"),
+    "output": (
+        "process_tool_call",
+        "process_output_stream",
+        "finish_output_stream",
+        "process_output_result",
+    ),
+}
+"""Which hooks run on which side."""
+
+
+def expand(items: Sequence[Item], side: Side, memory: ProcessorProvider | None = None) -> list[Processor]:
+    """Return the processors of a list, each provider replaced by its own.
+
+    `memory` goes behind the guards and, on the input side, before the first processor that wants to run
+    behind memory, unless it is in the list already.
+    """
+    _check_items(items, side)
+    found = [(processor, item) for item in items for processor in _processors_of(item, side)]
+    if memory is not None and not any(item is memory for item in items):
+        place = _memory_place([processor for processor, _ in found], side)
+        found[place:place] = [(processor, memory) for processor in _processors_of(memory, side)]
+    _check_ids(found, side)
+    return [processor for processor, _ in found]
+
+
+def id_of(processor: Processor) -> str:
+    """Return the name that a processor goes by: its id, or that of its class."""
+    return processor.id or type(processor).__name__
+
+
+def _processors_of(item: Item, side: Side) -> list[Processor]:
+    if isinstance(item, Processor):
+        return [item]
+    found = item.get_input_processors() if side == "input" else item.get_output_processors()
+    return _checked_processors(found, item, side)
+
+
+def _checked_processors(found: object, item: Item, side: Side) -> list[Processor]:
+    if isinstance(found, Sequence):
+        processors = list(cast("Sequence[object]", found))
+        if all(isinstance(processor, Processor) for processor in processors):
+            return cast("list[Processor]", processors)
+    raise InvalidArgumentError(
+        f"{side}_processors",
+        f"{type(item).__name__}.get_{side}_processors must return a list of Processor values",
+    )
+
+
+def _memory_place(processors: Sequence[Processor], side: Side) -> int:
+    if side == "input":
+        for place, processor in enumerate(processors):
+            if processor.after_memory:
+                return place
+    return len(processors)
+
+
+def _is_item(value: object) -> bool:
+    return isinstance(value, Processor | ProcessorProvider) and not isinstance(value, type)
+
+
+def _described(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
+
+def _check_items(items: object, side: Side) -> None:
+    argument = f"{side}_processors"
+    if _is_item(items):
+        raise InvalidArgumentError(
+            argument, f"is one {type(items).__name__}; write a list: [{type(items).__name__}(…)]"
+        )
+    if not isinstance(items, Sequence) or isinstance(items, str | bytes):
+        raise InvalidArgumentError(
+            argument, f"is {_described(items)}; use a list, which is empty where there are no processors"
+        )
+    values = cast("Sequence[object]", items)
+    for place, item in enumerate(values):
+        if not _is_item(item):
+            raise InvalidArgumentError(
+                argument,
+                f"item {place} is {_described(item)}; use a Processor, or a provider such as a Memory",
+            )
+        if any(item is other for other in values[:place]):
+            raise InvalidArgumentError(argument, f"item {place} is in the list twice; take one of them out")
+        if isinstance(item, Processor):
+            _check_hooks(item, side)
+
+
+def _check_hooks(processor: Processor, side: Side) -> None:
+    """Refuse a processor that would do nothing here, and everything on the other side."""
+    other: Side = "output" if side == "input" else "input"
+    if any(processor.overrides(hook) for hook in HOOKS[side]):
+        return
+    dead = [hook for hook in HOOKS[other] if processor.overrides(hook)]
+    if dead:
+        raise InvalidArgumentError(
+            f"{side}_processors",
+            f"{id_of(processor)} has only {' and '.join(dead)}, which would never run here; "
+            f"put it into {other}_processors",
+        )
+
+
+def _check_ids(found: Sequence[tuple[Processor, Item]], side: Side) -> None:
+    owners: dict[str, Item] = {}
+    for processor, item in found:
+        name = id_of(processor)
+        if name in owners:
+            raise InvalidArgumentError(
+                f"{side}_processors",
+                f"two processors have the id {name!r}; {_way_out(processor, item, owners[name])}",
+            )
+        owners[name] = item
+
+
+def _way_out(processor: Processor, item: Item, other: Item) -> str:
+    """Say what to do about an id that is there twice; what a provider brings cannot be renamed."""
+    if isinstance(item, Processor) and isinstance(other, Processor):
+        return f"give one of them another `id`: {type(processor).__name__} goes by its class without one"
+    providers = [type(owner).__name__ for owner in (other, item) if not isinstance(owner, Processor)]
+    return (
+        f"{' and '.join(providers)} brought it, and an agent has one memory on a side: take one of them out"
+    )

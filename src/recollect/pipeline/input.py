@@ -1,0 +1,157 @@
+"""Running a list of processors over a prompt and over tool rounds.
+
+Whatever a processor raises stops the run: a `TripWire` as a trip, anything else as an error. Guards so fail
+closed. Memory deals with its own failures. The stream and the result are run by `output`.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, TypeAlias, TypeVar, cast
+
+from recollect.errors import RecollectError
+from recollect.messages import Message, ToolCall, ToolResult
+from recollect.pipeline.assembly import id_of
+from recollect.pipeline.context import RunContext, RunState, TripWire
+from recollect.pipeline.processor import Processor
+from recollect.trace import describe_changes, describe_tool_changes
+
+T = TypeVar("T", ToolCall, ToolResult)
+
+Hook: TypeAlias = Callable[..., Awaitable[Any]]
+"""A hook of a processor; what it gives back is not to be trusted before it was checked."""
+
+
+def hook_of(processor: Processor, name: str) -> Hook:
+    """Return a hook that can be awaited; one that is not async says so when it is called."""
+    hook = getattr(processor, name)
+    if iscoroutinefunction(hook):
+        return hook
+
+    async def awaited(*values: object) -> object:
+        answer = hook(*values)
+        if not isawaitable(answer):
+            raise RecollectError(f"{id_of(processor)}.{name} is not async; write `async def {name}`")
+        return await answer
+
+    return awaited
+
+
+async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: object) -> object:
+    """Call a hook; time it, and note a trip under the processor's name."""
+    with ctx.trace.timed(ctx.processor_id, ctx.phase) as entry:
+        try:
+            return await hook_of(processor, name)(*values, ctx)
+        except TripWire as trip:
+            trip.processor_id = trip.processor_id or ctx.processor_id
+            entry.tripwire = trip.reason
+            raise
+
+
+async def run_on_messages(
+    processor: Processor, ctx: RunContext, name: str, messages: list[Message]
+) -> list[Message]:
+    """Call a hook that takes and returns messages, and note what it did to them."""
+    entry = ctx.trace.entry(ctx.processor_id, ctx.phase)
+    entry.messages_in = len(messages)
+    after = checked_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
+    entry.messages_out = len(after)
+    entry.changes += describe_changes(messages, after)
+    return after
+
+
+async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T) -> T:
+    """Call a hook that takes and returns a tool's call or result, and note if it is another one now."""
+    after = await run_hook(processor, ctx, name, part)
+    kind = type(part)
+    if not isinstance(after, kind):
+        raise RecollectError(
+            f"{id_of(processor)}.{name} must return a {kind.__name__}, not {type(after).__name__}"
+        )
+    if _call_id(after) != _call_id(part):
+        raise RecollectError(
+            f"{id_of(processor)}.{name} must keep the id of the call, which ties the result to it"
+        )
+    ctx.trace.entry(ctx.processor_id, ctx.phase).changes += describe_tool_changes(part, [after])
+    return after
+
+
+async def run_input(
+    processors: Sequence[Processor], messages: list[Message], run: RunState
+) -> tuple[list[Message], list[Message]]:
+    """Run the input side; return what the model is shown, and what of it is this turn's to keep."""
+    view, kept = messages, messages
+    for processor in processors:
+        if not processor.overrides("process_input"):
+            continue
+        ctx = RunContext(run, id_of(processor), "input")
+        after = await run_on_messages(processor, ctx, "process_input", view)
+        if processor.edits == "turn":
+            kept = _carried_over(kept, view, after)
+        view = after
+    return view, kept
+
+
+async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
+    """Show the prompt, with what tools gave back, to those that see every step; return the model's view."""
+    for processor in processors:
+        if processor.every_step and processor.edits == "view":
+            ctx = RunContext(run, id_of(processor), "input")
+            view = await run_on_messages(processor, ctx, "process_input", view)
+    return view
+
+
+async def run_tool_call(processors: Sequence[Processor], call: ToolCall, run: RunState) -> ToolCall:
+    """Show a complete tool call to the output side before the tool runs; return the copy to keep."""
+    for processor in processors:
+        if processor.overrides("process_tool_call"):
+            ctx = RunContext(run, id_of(processor), "tool_call")
+            call = await run_on_tool(processor, ctx, "process_tool_call", call)
+    return call
+
+
+async def run_tool_result(processors: Sequence[Processor], result: ToolResult, run: RunState) -> ToolResult:
+    """Show a tool's result to the input side, before the model sees it."""
+    for processor in processors:
+        if processor.overrides("process_tool_result"):
+            ctx = RunContext(run, id_of(processor), "tool_result")
+            result = await run_on_tool(processor, ctx, "process_tool_result", result)
+    return result
+
+
+def checked_messages(value: object, processor: Processor, hook: str) -> list[Message]:
+    """Return what a hook gave back, if it is a list of messages."""
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        if all(isinstance(item, Message) for item in items):
+            return cast("list[Message]", value)
+    raise RecollectError(f"{id_of(processor)}.{hook} must return a list of Message values")
+
+
+def _carried_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:
+    """Do to the kept messages what a processor did to the view, which may show fewer or other versions.
+
+    They stand in the order in which they are shown. What the view did not show stays behind what it was
+    behind.
+    """
+    seen = {message.id: message for message in before}
+    own = {message.id: message for message in kept}
+    result: list[Message] = []
+    for message in after:
+        if message.id not in seen:
+            result.append(message)
+        elif message.id in own:
+            result.append(own[message.id] if message == seen[message.id] else message)
+    shown = seen.keys() | {message.id for message in after}
+    for place, message in enumerate(kept):
+        if message.id not in shown:
+            result.insert(_place_behind(kept[:place], result), message)
+    return [message for message in result if message.origin == "input"]
+
+
+def _place_behind(earlier: list[Message], messages: list[Message]) -> int:
+    places = {message.id: place for place, message in enumerate(messages, 1)}
+    return next((places[message.id] for message in reversed(earlier) if message.id in places), 0)
+
+
+def _call_id(part: ToolCall | ToolResult) -> str:
+    return part.id if isinstance(part, ToolCall) else part.call_id

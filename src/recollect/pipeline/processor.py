@@ -1,0 +1,111 @@
+"""What a processor is.
+
+A processor is an object with hooks, all optional. It keeps nothing about a run on itself, because one
+agent serves many runs at once: `ctx.state` is its place for that. It changes messages by returning
+others, and stops the run with `ctx.abort(reason)`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+from recollect.messages import Message, ToolCall, ToolResult
+from recollect.pipeline.context import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+StreamPart: TypeAlias = TextDelta | ToolCall | ToolResult
+"""What flows out of a run: text in pieces, complete tool calls, and their results."""
+
+
+def text_parts(text: str) -> list[StreamPart]:
+    """Return text as parts of a stream: no part for no text."""
+    return [TextDelta(text)] if text else []
+
+
+class Processor:
+    """The base of all processors: override the hooks that you need.
+
+    `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
+    that the model is shown. `after_memory` puts it behind memory on the input side. `blocks_only` promises
+    that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
+    `writes_memory` says that what it stages is what `result.saved` is about. `every_step` has the input hook
+    of one that edits the view run again before each further request to the model, once tools have answered.
+    """
+
+    id: str = ""
+    edits: Literal["turn", "view"] = "turn"
+    after_memory: bool = False
+    blocks_only: bool = False
+    every_step: ClassVar[bool] = False
+    observes: ClassVar[bool] = False
+    writes_memory: ClassVar[bool] = False
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
+        """Change or block what the model will be shown."""
+        return messages
+
+    async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:  # noqa: ARG002
+        """Change the shown and kept copy of a tool call, or block it, before the tool runs."""
+        return call
+
+    async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
+        """Change or block what a tool gave back, before the model sees it."""
+        return result
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
+        """Let parts of the answer through, change them, or hold text back for later."""
+        return [part]
+
+    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
+        """Let out what was held back: before any part that is not text, and at the end."""
+        return []
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
+        """Change or block the turn: the prompt, tool calls and results, and the answer."""
+        return messages
+
+    @property
+    def needs_whole_text(self) -> bool:
+        """Whether it can only judge the finished answer, so that all text must wait for it."""
+        judges = self.overrides("process_output_result") and not self.overrides("process_output_stream")
+        return judges and not self.observes
+
+    def overrides(self, hook: str) -> bool:
+        """Whether this processor does something in a hook, by its class or by what was set on it."""
+        return is_changed(self, hook, Processor)
+
+
+def is_changed(processor: "Processor", method: str, base: "type[Processor]") -> bool:
+    """Whether a method is another than the one that a base has."""
+    found = getattr(processor, method)
+    is_inherited = getattr(found, "__func__", None) is getattr(base, method)
+    return not is_inherited or found.__self__ is not processor
+
+
+@runtime_checkable
+class ProcessorProvider(Protocol):
+    """Something that stands for processors in a list, as a memory does."""
+
+    def get_input_processors(self) -> list[Processor]:
+        """Return the processors for the input side."""
+        ...
+
+    def get_output_processors(self) -> list[Processor]:
+        """Return the processors for the output side."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A processor or a memory that has tools for the model."""
+
+    def get_tools(self) -> Sequence[Callable[..., object]]:
+        """Return the tools, the same ones every time."""
+        ...

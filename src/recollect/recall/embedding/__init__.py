@@ -1,0 +1,1 @@
+"""Embedders, and the indexer that embeds stored messages."""

@@ -1,0 +1,1 @@
+"""The search index of one user, as arrays in memory."""

@@ -1,0 +1,1 @@
+"""Times that people name in words, as intervals."""

@@ -1,0 +1,286 @@
+"""The words for times in English, German, Spanish and French, and the patterns made of them.
+
+Only vocabulary: what a phrase means is left to `dates.py`. The patterns are used on text whose spaces are
+single, and repeat nothing without a bound, so that no text makes them slow.
+
+Words that say when something happened: messages that have some often answer questions for a time.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.text.terms import term_hash, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FRENCH",
+    "MONTHS",
+    "NUMBERS",
+    "PARTS",
+    "SEASONS",
+    "TRIGGERS",
+    "UNITS",
+    "WEEKDAYS",
+    "exact",
+    "relative",
+]
+
+_MONTH_NAMES = (
+    "january jan januar jänner enero janvier",
+    "february feb februar febrero février",
+    "march mar märz marzo mars",
+    "april apr abril avril",
+    "may mai mayo",
+    "june jun juni junio juin",
+    "july jul juli julio juillet",
+    "august aug agosto août",
+    "september sep sept septiembre septembre",
+    "october oct oktober octubre octobre",
+    "november nov noviembre novembre",
+    "december dec dezember diciembre décembre",
+)
+_WEEKDAY_NAMES = (
+    "monday montag lunes lundi",
+    "tuesday dienstag martes mardi",
+    "wednesday mittwoch miércoles mercredi",
+    "thursday donnerstag jueves jeudi",
+    "friday freitag viernes vendredi",
+    "saturday samstag sonnabend sábado samedi",
+    "sunday sonntag domingo dimanche",
+)
+_UNIT_NAMES = {
+    "day": "day days tag tage tagen día días dia dias jour jours",
+    "week": "week weeks woche wochen semana semanas semaine semaines",
+    "weekend": "weekend week-end wochenende fin|de|semana",
+    "month": "month months monat monate monaten mes meses mois",
+    "year": "year years jahr jahre jahren año años année années",
+}
+_SEASON_NAMES = {
+    "spring": "spring springtime frühling frühjahr primavera printemps",
+    "summer": "summer summertime sommer verano été",
+    "autumn": "autumn fall herbst otoño automne",
+    "winter": "winter wintertime invierno hiver",
+}
+_NUMBER_NAMES = (
+    "a an one ein eine einem einer un una une",
+    "two couple|of couple zwei dos deux",
+    "three few drei tres trois",
+    "four several vier cuatro quatre",
+    "five fünf cinco cinq",
+    "six sechs seis",
+    "seven sieben siete sept",
+    "eight acht ocho huit",
+    "nine neun nueve neuf",
+    "ten zehn diez dix",
+    "eleven elf once onze",
+    "twelve zwölf doce douze",
+)
+
+
+def _numbered(names: tuple[str, ...], first: int) -> dict[str, int]:
+    return {
+        word.replace("|", " "): number for number, line in enumerate(names, first) for word in line.split()
+    }
+
+
+def _named(names: dict[str, str]) -> dict[str, str]:
+    return {word.replace("|", " "): name for name, line in names.items() for word in line.split()}
+
+
+def _any(*tables: Iterable[str]) -> str:
+    words = sorted({word for table in tables for word in table}, key=len, reverse=True)
+    return "(?:" + "|".join(map(re.escape, words)) + ")"
+
+
+MONTHS = _numbered(_MONTH_NAMES, 1)
+WEEKDAYS = _numbered(_WEEKDAY_NAMES, 0)
+NUMBERS = _numbered(_NUMBER_NAMES, 1)
+UNITS = _named(_UNIT_NAMES)
+SEASONS = _named(_SEASON_NAMES)
+
+PARTS: dict[str, tuple[int, int, int]] = {
+    "the day before yesterday": (-2, 0, 24),
+    "day before yesterday": (-2, 0, 24),
+    "vorgestern": (-2, 0, 24),
+    "anteayer": (-2, 0, 24),
+    "avant-hier": (-2, 0, 24),
+    "yesterday morning": (-1, 0, 12),
+    "yesterday afternoon": (-1, 12, 18),
+    "yesterday evening": (-1, 17, 24),
+    "yesterday": (-1, 0, 24),
+    "gestern": (-1, 0, 24),
+    "ayer": (-1, 0, 24),
+    "hier": (-1, 0, 24),
+    "last night": (-1, 17, 30),
+    "anoche": (-1, 17, 30),
+    "today": (0, 0, 24),
+    "heute": (0, 0, 24),
+    "hoy": (0, 0, 24),
+    "aujourd'hui": (0, 0, 24),
+    "this morning": (0, 0, 12),
+    "heute morgen": (0, 0, 12),
+    "esta mañana": (0, 0, 12),
+    "ce matin": (0, 0, 12),
+    "this afternoon": (0, 12, 18),
+    "this evening": (0, 17, 24),
+    "tonight": (0, 17, 24),
+    "heute abend": (0, 17, 24),
+    "esta noche": (0, 17, 24),
+    "ce soir": (0, 17, 24),
+}
+"""A phrase for a day or a part of one: days from today, the first hour and the hour that ends it."""
+
+FRENCH = re.compile(
+    r"\b(?:je|tu|nous|vous|que|quoi|où|qui|avons|avez|est-ce|suis)\b|\b(?:j|qu|l|d)'", re.IGNORECASE
+)
+"""Words that show a question to be French, where "hier" is yesterday; in German it means here."""
+
+_RECENT = {
+    "recently",
+    "lately",
+    "neulich",
+    "kürzlich",
+    "recientemente",
+    "últimamente",
+    "récemment",
+    "dernièrement",
+}
+
+# "An" is a year in French and the commonest of words in English, so the words around it tell.
+_FRENCH_YEAR = {"il", "ans", "dernier", "passé"}
+
+TRIGGERS = frozenset(
+    word
+    for table in (MONTHS, WEEKDAYS, UNITS, SEASONS, PARTS, _RECENT, _FRENCH_YEAR)
+    for phrase in table
+    for word in re.findall(r"[^\W\d_]+", phrase)
+) - {"a", "an", "the", "this", "de", "before", "last", "ce", "d"}
+"""Without one of these words, and without a digit, a question speaks of no time."""
+
+_DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?P<ordinal>st|nd|rd|th|er|\.)?"
+_YEAR = r"(?P<year>(?:19|20)[0-9]{2}|2100)(?![0-9]|[.,][0-9]|[-/][0-9])"
+_MONTH = rf"(?P<month>{_any(MONTHS)})\b\.?"
+_SEASON = rf"(?P<season>{_any(SEASONS)})"
+_UNIT = rf"(?P<unit>{_any(UNITS)})"
+_COUNT = rf"(?P<count>[0-9]{{1,4}}|{_any(NUMBERS)})"
+# What turns a number behind a month or a preposition into a count of things.
+_NO_UNIT = (
+    r"(?! ?(?:%|[$€£]|:[0-9]|(?:[ap]m|percent|dollars?|euros?|pounds?|words?|bytes?|bits?|tokens?|people|"
+    r"users?|messages?|pages?|lines?|files?|rows?|items?|times|things|steps|points|miles|meters|metres|km|kg|hours?|"
+    r"minutes?|seconds?|days?|weeks?|months?|years?)\b))"
+)
+_PART_OF = r"(?:(?:beginning|start|middle|end|half|quarter|rest|most|all|weeks?|weekend|days?|month) of)"
+_START = r"(?<![\w$€£#./,:-])"
+_END = r"(?!\w|-[0-9])"
+# "The week before", "the Sunday after", "two weeks before" a date.
+_ANCHOR = (
+    rf"(?:(?:(?P<many>[0-9]{{1,3}}|{_any(NUMBERS)}) )?(?P<anchor>{_any(UNITS, WEEKDAYS)}) "
+    r"(?P<side>before|after|of) (?:the )?)?"
+)
+
+
+def _pattern(*parts: str) -> re.Pattern[str]:
+    return re.compile(_START + "".join(parts) + _END, re.IGNORECASE)
+
+
+@cache
+def exact() -> dict[str, re.Pattern[str]]:
+    """Return the phrases with a number of the calendar in them, the most exact first."""
+    return {
+        "iso": _pattern(
+            _ANCHOR,
+            r"(?P<year>(?:19|20)[0-9]{2})(?P<sign>[-/])(?P<month>0?[1-9]|1[0-2])(?P=sign)",
+            r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:[T ][0-9]{2}:[0-9]{2}[0-9:.Z+-]{0,16})?",
+        ),
+        "numeric": _pattern(
+            _ANCHOR,
+            r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)",
+            r"(?P<year>(?:19|20)[0-9]{2}|[0-9]{2})",
+        ),
+        "day_month": _pattern(
+            _ANCHOR,
+            rf"(?P<prep>on (?:the )?|am |le |el )?{_DAY} (?P<of>of |de )?{_MONTH}",
+            rf"(?:,? (?:of |de |del )?{_YEAR})?",
+        ),
+        "month_day": _pattern(
+            _ANCHOR,
+            rf"(?P<prep>on |by |of |since |until |around )?{_MONTH} (?:the )?{_DAY}\b(?:,? {_YEAR})?",
+            r"(?! of [a-z])",
+            _NO_UNIT,
+        ),
+        "month_year": _pattern(rf"{_MONTH},? (?:of |de |del )?{_YEAR}"),
+        "year_month": _pattern(r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>0[1-9]|1[0-2])"),
+        "season_year": _pattern(rf"{_SEASON},? (?:of |in |de |del )?{_YEAR}"),
+        "year": _pattern(
+            rf"(?:in|during|from|year|jahr|en|año|année|{_PART_OF}) (?:the year )?{_YEAR}", _NO_UNIT
+        ),
+    }
+
+
+@cache
+def relative() -> dict[str, re.Pattern[str]]:
+    """Return the phrases without one, which count from today, the most exact first."""
+    return {
+        "ago": _pattern(rf"(?:(?P<vague>a few |several )|(?:a )?{_COUNT} ){_UNIT} ago"),
+        "ago_before": _pattern(rf"(?:vor|hace|il y a) {_COUNT} (?P<unit>{_any(UNITS)}|ans?)"),
+        # The word before it shows that "last" is no verb here: "will it last two weeks".
+        "last_many": _pattern(
+            r"(?:the|these|my|our|den|las|los|les) (?:last|past|letzten|últim[ao]s|derni(?:ers|ères)) ",
+            rf"{_COUNT} {_UNIT}",
+        ),
+        "part": _pattern(rf"(?P<part>{_any(PARTS)})"),
+        "which": _pattern(
+            r"(?P<window>(?:in|over|during|within|for) the )?",
+            r"(?P<which>last|previous|past|this|(?:letzt|vergangen|vorig|dies)e[nrsm]?|est[ae]|",
+            r"cet|cette|ce) ",
+            rf"(?P<unit>{_any(UNITS, SEASONS, WEEKDAYS, MONTHS)})",
+        ),
+        "which_after": _pattern(
+            rf"(?P<unit>{_any(UNITS, SEASONS, WEEKDAYS)}|an) (?:pasad[oa]|derni(?:er|ère)|passée?)"
+        ),
+        "weekend": _pattern(
+            r"(?:(?:over|at|on|during) the weekend|am wochenende|le week-end|el fin de semana)"
+        ),
+        "weekday": _pattern(rf"(?:on|am|el) (?P<unit>{_any(WEEKDAYS)})"),
+        "month": _pattern(
+            rf"(?P<prep>in|during|im|en|early(?: in)?|late(?: in)?|mid|{_PART_OF})[ -]{_MONTH}(?!'s)"
+        ),
+        "season": _pattern(rf"(?:in|during|over|im|en|au) (?:the |el |la |l')?{_SEASON}"),
+        "recent": _pattern(rf"(?:{'|'.join(sorted(_RECENT))})"),
+    }
+
+
+MOST = 2
+"""From how many on it makes no difference how many there are."""
+
+# "May" is left out: it is more often a verb.
+_WORDS = """
+    yesterday today tonight tomorrow last next ago week weekend month year night morning recently since soon
+    monday tuesday wednesday thursday friday saturday sunday
+    january february march april june july august september october november december
+    spring summer fall winter
+"""
+
+
+def count_time_words(hashes: Sequence[bytes]) -> NDArray[np.uint8]:
+    """Count the different time words of each row, up to `MOST`; a row's hashes are uint32."""
+    sizes = np.fromiter(map(len, hashes), dtype=np.int64, count=len(hashes)) // 4
+    rows = np.repeat(np.arange(len(hashes)), sizes)
+    found = np.isin(np.frombuffer(b"".join(hashes), dtype="<u4"), _hashes())
+    counts = np.bincount(rows[found], minlength=len(hashes))
+    return np.minimum(counts, MOST).astype(np.uint8)
+
+
+@cache
+def _hashes() -> NDArray[np.uint32]:
+    terms = {term for word in _WORDS.split() for term in terms_of(word)}
+    return np.array(sorted(map(term_hash, terms)), dtype=np.uint32)

@@ -1,0 +1,1 @@
+"""The configuration file and the objects it describes."""

@@ -1,0 +1,167 @@
+"""What a search of sessions gives back: threads and messages of the store, and how they belong together.
+
+Sessions as a model is shown them: quoted as data, one line a message, and never too much.
+
+What was said in a session may try to pass for somebody else's line, or to leave the quotation. So every
+further line of a text is indented, ids and titles are kept to one line, and all of it stands inside memory's
+fence.
+"""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recollect.messages import Message
+from recollect.storage.records import DEFAULT_TITLE, Thread
+from recollect.text.quoting import fenced
+from recollect.text.terms import terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A message that was found, the words around the match, and what was said right before and after it."""
+
+    message: Message
+    snippet: str
+    before: tuple[Message, ...] = ()
+    after: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMatch:
+    """A session in which something was found, the best hit first."""
+
+    session: Thread
+    hits: tuple[SessionHit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session, and the words that it began with."""
+
+    session: Thread
+    first_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Talk of one session in order; with a `tail` something between the two is left out."""
+
+    session: Thread
+    messages: tuple[Message, ...]
+    tail: tuple[Message, ...] = ()
+
+
+MOST_CHARACTERS = 12_000
+"""How long an answer of the tool is at most."""
+
+SNIPPET_CHARACTERS = 300
+"""How much of a message is shown around the words that matched."""
+
+_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
+_LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
+_LONGEST_TITLE = 80
+_STEPS = 6
+
+
+def shown_matches(matches: Sequence[SessionMatch]) -> str:
+    """Return what was found: each session, its hits marked by ">", and what stands around the best one."""
+
+    def lines(length: int) -> list[str]:
+        found: list[str] = []
+        for match in matches:
+            found.append(_heading(match.session))
+            for hit in match.hits:
+                found += [_spoken(message, message.text, length) for message in hit.before]
+                found.append(_spoken(hit.message, hit.snippet, len(hit.snippet), mark=">"))
+                found += [_spoken(message, message.text, length) for message in hit.after]
+        return found
+
+    return _fitted("found in other sessions", lines)
+
+
+def shown_passage(passage: Passage, marked: str | None = None) -> str:
+    """Return the talk of a session; the message of an id may be marked by ">"."""
+
+    def lines(length: int) -> list[str]:
+        found = [_heading(passage.session)]
+        found += [
+            _spoken(message, message.text, length, mark=">" if message.id == marked else " ")
+            for message in passage.messages
+        ]
+        if passage.tail:
+            found.append("  … (what is between is left out; scroll to see it)")
+        return found + [_spoken(message, message.text, length) for message in passage.tail]
+
+    return _fitted("from a session", lines)
+
+
+def shown_summaries(summaries: Sequence[SessionSummary]) -> str:
+    """Return the sessions with the words that each began with."""
+
+    def lines(length: int) -> list[str]:
+        return [
+            f"{_heading(summary.session)} {_cut(' '.join(summary.first_words.split()), min(length, 200))}"
+            for summary in summaries
+        ]
+
+    return _fitted("recent sessions", lines)
+
+
+def snippet_of(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
+    """Return the part of a text, or of one piece of it, that has most of the wanted terms."""
+    width = SNIPPET_CHARACTERS
+    if len(text) <= width:
+        return text
+    low, high = within or (0, len(text))
+    starts = [*range(low, high - width, width // _STEPS), max(0, high - width)]
+    terms = frozenset(wanted)
+    scores = [len(terms.intersection(terms_of(text[start : start + width]))) for start in starts]
+    first = last = scores.index(max(scores))
+    while last + 1 < len(scores) and scores[last + 1] == scores[first]:
+        last += 1
+    start = starts[(first + last) // 2] if starts[first] else 0  # from the middle of where it could begin
+    end = start + width
+    return ("… " if start else "") + text[start:end].strip() + (" …" if end < len(text) else "")
+
+
+def _fitted(label: str, lines: Callable[[int], list[str]]) -> str:
+    """Return lines as quoted data, with texts so short that all fit; what still does not is left out."""
+    room = MOST_CHARACTERS - _FOR_THE_FENCE
+    shown: list[str] = []
+    for length in _LENGTHS:
+        shown = lines(length)
+        if _size(shown) <= room:
+            return fenced(label, "\n".join(shown))
+    while _size(shown) > room:
+        shown.pop()
+    return fenced(label, "\n".join([*shown, "(more was found than can be shown; narrow the search)"]))
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _heading(session: Thread) -> str:
+    title = "" if session.title in ("", DEFAULT_TITLE) else f" {_quoted(_cut(session.title, _LONGEST_TITLE))}"
+    when = session.last_message_at or session.created_at
+    return f"Session {_quoted(session.id)}{title}, last talk {_time(when)}, {session.message_count} messages:"
+
+
+def _spoken(message: Message, text: str, length: int, *, mark: str = " ") -> str:
+    said = "\n      ".join(_cut(text, length).splitlines())  # at every kind of line break, not at \n alone
+    return f"{mark} {_time(message.created_at)} {message.role} (message {_quoted(message.id)}): {said}"
+
+
+def _quoted(text: str) -> str:
+    """Return an id or a title as JSON, which has no line breaks; what can be read stays as it is."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]} …"
+
+
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"

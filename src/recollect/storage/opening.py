@@ -1,0 +1,283 @@
+"""Opening a store by its address.
+
+A store that is opened when it is first needed, once for each event loop, and closed with it.
+"""
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import AsyncGeneratorType
+from typing import TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+from recollect.errors import InvalidArgumentError, StorageUnavailableError, WrongOwnerError
+from recollect.messages import now
+from recollect.storage.engine import Engine
+from recollect.storage.store import Store
+from recollect.validation import check_int, check_text
+
+DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
+"""The environment variable that names the database where no address is given."""
+
+_FORMS = "sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
+# What means something else in an address, and what is passed over there.
+_IN_ADDRESSES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
+
+Clock: TypeAlias = Callable[[], datetime]
+"""Tells the time; it must be in a time zone."""
+
+
+class Opening(Awaitable[Store]):
+    """A store that is about to be opened: `await` it, or enter it with `async with`."""
+
+    def __init__(self, url: str, *, pool_size: int, clock: Clock) -> None:
+        """Remember what to open; nothing happens yet."""
+        self._url = url
+        self._pool_size = pool_size
+        self._clock = clock
+        self._store: Store | None = None
+
+    def __await__(self) -> Generator[object, None, Store]:
+        """Open the store."""
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Store:
+        """Open the store for the length of a block."""
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the store."""
+        if self._store is not None:
+            await self._store.close()
+
+    async def _open(self) -> Store:
+        engine = await _open_engine(self._url, self._pool_size)
+        return Store(engine, clock=self._clock)
+
+
+def open_store(url: str | None = None, *, pool_size: int = 10, clock: Clock = now) -> Opening:
+    """Open the store at an address, and create or update its tables.
+
+    Use it as `store = await open_store(url)` or `async with open_store(url) as store`. Addresses are
+    `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
+    `postgresql://…`; without one the environment variable RECOLLECT_DATABASE_URL is read.
+    `pool_size` is the most connections that PostgreSQL is given.
+    """
+    found = url if url is not None else os.environ.get(DATABASE_VARIABLE)
+    if not found:
+        raise InvalidArgumentError("url", f"give an address ({_FORMS}) or set {DATABASE_VARIABLE}")
+    check_text(found, "url")
+    return Opening(found, pool_size=check_int(pool_size, "pool_size", minimum=1, maximum=1000), clock=clock)
+
+
+async def _open_engine(url: str, pool_size: int) -> Engine:
+    scheme = url.partition("://")[0].lower()
+    if scheme == "sqlite":
+        from recollect.storage.sqlite.engine import SqliteEngine
+
+        return await SqliteEngine.open(sqlite_path(url))
+    if scheme in ("postgresql", "postgres"):
+        return await _open_postgres(url, pool_size)
+    raise InvalidArgumentError("url", f"must look like {_FORMS}")
+
+
+async def _open_postgres(url: str, pool_size: int) -> Engine:
+    try:
+        from recollect.storage.postgres.engine import PostgresEngine
+    except ImportError as error:
+        raise StorageUnavailableError(
+            "PostgreSQL needs the extra of that name: pip install 'recollect[postgres]'"
+        ) from error
+    return await PostgresEngine.open(url, pool_size)
+
+
+def sqlite_path(url: str) -> str:
+    """Return the file that a SQLite address names, `:memory:` for none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its message would quote the address
+        raise InvalidArgumentError("url", f"must look like {_FORMS}") from None
+    if parts.netloc:
+        raise InvalidArgumentError("url", "a file needs three slashes: sqlite:///file.db")
+    if parts.query or parts.fragment:
+        raise InvalidArgumentError(
+            "url", "a SQLite address takes no '?' or '#'; write %3F or %23 in a file name"
+        )
+    path = unquote(parts.path.removeprefix("/"))
+    check_text(path, "url")
+    return path or ":memory:"
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the address of a file, whatever it and its folders are called."""
+    return f"sqlite:///{str(path.absolute()).translate(_IN_ADDRESSES)}"
+
+
+_Loop: TypeAlias = asyncio.AbstractEventLoop
+
+Prepare: TypeAlias = Callable[[Store], Awaitable[None]]
+"""What is done with a store right after it was opened."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A store of one event loop, and what closes it; a store that somebody else opened is not closed."""
+
+    store: Store
+    closing: AsyncGeneratorType[None, None] | None
+
+
+class StoreHandle:
+    """Where a memory keeps its data: a store that somebody else opened, or an address."""
+
+    def __init__(self, store_or_url: Store | str | None = None, *, prepare: Prepare | None = None) -> None:
+        """Remember what to open, and what to do with it first; without an address it is a private store."""
+        self._prepare = prepare
+        self._source = _source(store_or_url)
+        self._in_memory = store_or_url in (None, "sqlite://", "sqlite:///:memory:")
+        self._opened: dict[_Loop, _Opened] = {}
+        self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
+        self._lock = threading.Lock()  # several threads may each have a loop
+        # This holds on to what is open. Garbage is invisible to a loop some time before it is told of it, and
+        # a loop that ends just then would leave it open.
+        weakref.finalize(self, _let_go, self._opened).atexit = False
+
+    async def get(self) -> Store:
+        """Return the store for the running event loop."""
+        loop = asyncio.get_running_loop()
+        opened = self._opened.get(loop)
+        if opened is not None:
+            return opened.store
+        with self._lock:
+            self._check_new_loop(loop)
+            self._forget_closed_loops()
+            if loop not in self._opening:
+                self._opening[loop] = loop.create_task(self._open(loop))
+                self._opening[loop].add_done_callback(_look_at)
+        # Shielded: a caller that is cancelled must not cancel the opening for the others.
+        return (await asyncio.shield(self._opening[loop])).store
+
+    async def close(self) -> None:
+        """Close what was opened in the running event loop; a store that was given stays open."""
+        loop = asyncio.get_running_loop()
+        if loop in self._opening:
+            await asyncio.wait([self._opening[loop]])
+        opened = self._opened.pop(loop, None)
+        if opened is not None:
+            await _close(opened)
+
+    async def _open(self, loop: _Loop) -> _Opened:
+        try:
+            opened = await _open_source(self._source)
+            try:
+                if self._prepare is not None:
+                    await self._prepare(opened.store)
+            except BaseException:
+                await _close(opened)
+                raise
+            self._opened[loop] = opened
+            return opened
+        finally:
+            self._opening.pop(loop, None)  # where it failed the next caller tries again
+
+    def _check_new_loop(self, loop: _Loop) -> None:
+        if self._in_memory and (self._opened.keys() | self._opening.keys()) - {loop}:
+            raise WrongOwnerError(
+                "this memory keeps its data in memory and belongs to another event loop; "
+                "give it a file or a server, or keep to one loop"
+            )
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in self._opened if loop.is_closed()]:
+            del self._opened[loop]
+
+
+def _source(store_or_url: object) -> Store | Opening:
+    if isinstance(store_or_url, Store):
+        return store_or_url
+    if store_or_url is not None and not isinstance(store_or_url, str):
+        raise InvalidArgumentError(
+            "store_or_url", f"must be a store or an address, not {type(store_or_url).__name__}"
+        )
+    if store_or_url == "":
+        raise InvalidArgumentError(
+            "store_or_url", "must not be empty; leave it out for a private store in memory"
+        )
+    return open_store(store_or_url or "sqlite://")
+
+
+async def _open_source(source: Store | Opening) -> _Opened:
+    if isinstance(source, Store):
+        return _Opened(source, None)
+    store = await source
+    closing = cast("AsyncGeneratorType[None, None]", _closed_with_the_loop(store))
+    await anext(closing)
+    return _Opened(store, closing)
+
+
+async def _close(opened: _Opened) -> None:
+    if opened.closing is not None:
+        await opened.closing.aclose()
+
+
+async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
+    """Close a store when its event loop ends.
+
+    Async generators are what a loop closes last, while it still runs; nothing else would tell us in time.
+    """
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+def _let_go(opened: dict[_Loop, _Opened]) -> None:
+    """Have each loop close its store, since nobody has the handle any more."""
+    for loop, one in opened.items():
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(_begin_to_close, loop, one)
+
+
+def _begin_to_close(loop: _Loop, opened: _Opened) -> None:
+    closing = opened.closing
+    # The end of the loop may have come before this, or just be closing it.
+    if closing is not None and closing.ag_frame is not None and not closing.ag_running:
+        _hold(closing, loop)
+        task = loop.create_task(_close_beside_the_loop(opened.store, closing))
+        _under_way.add(task)
+        task.add_done_callback(_under_way.discard)
+
+
+def _hold(closing: AsyncGeneratorType[None, None], loop: _Loop) -> None:
+    """Keep a generator until it is closed.
+
+    A loop that ends cancels the task that closes it, maybe before it began, and then closes the generators
+    that are still there. For one that is thrown away at that moment it would begin a task that nobody runs.
+    """
+    for held, its_loop in [*_held.items()]:  # loops of other threads may have some too
+        if held.ag_frame is None or its_loop.is_closed():
+            _held.pop(held, None)
+    _held[closing] = loop
+
+
+async def _close_beside_the_loop(store: Store, closing: AsyncGeneratorType[None, None]) -> None:
+    """Close a store and its generator, which the end of the loop may begin to close meanwhile."""
+    await store.close()
+    if not closing.ag_running:
+        await closing.aclose()  # has nothing left to wait for
+
+
+_under_way: set[asyncio.Task[None]] = set()  # a loop does not hold on to its tasks
+_held: dict[AsyncGeneratorType[None, None], _Loop] = {}
+
+
+def _look_at(task: asyncio.Task[_Opened]) -> None:
+    if not task.cancelled():
+        task.exception()  # whoever waited for it may be gone

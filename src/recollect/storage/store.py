@@ -1,0 +1,34 @@
+"""The store: everything recollect keeps, behind one class.
+
+Each part of the contract is a class of its own in the file that is named after it; `Store` is
+their sum. Every method takes the scope it works on, keyword-only and
+required; only deleting by integer id and listing users name no user, and take the tenant instead.
+"""
+
+from recollect.storage.events import Events
+from recollect.storage.export import Transfer
+from recollect.storage.history import History
+from recollect.storage.search_rows import SearchRows
+from recollect.storage.threads import Threads
+from recollect.storage.turns import Turns
+from recollect.storage.users import Erasure, UserEpochs, UserMemories, UserStates
+from recollect.storage.working_memory import WorkingMemories
+
+
+class Store(
+    Turns,
+    History,
+    Threads,
+    SearchRows,
+    UserMemories,
+    UserStates,
+    WorkingMemories,
+    Events,
+    UserEpochs,
+    Transfer,
+    Erasure,
+):
+    """History, memory, state, working memory and events of the users of many tenants, on one database.
+
+    Made by `open_store`; belongs to the event loop and process that opened it.
+    """

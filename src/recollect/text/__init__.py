@@ -1,0 +1,1 @@
+"""Pure functions of text: no messages, no I/O."""

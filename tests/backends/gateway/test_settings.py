@@ -1,0 +1,129 @@
+"""The gateway's settings: what no call could be made with is refused, without quoting it."""
+
+import math
+import sys
+from typing import Any
+
+import pytest
+from tests.support.gateway_server import KEY
+
+from recollect import InvalidArgumentError, RecollectError
+from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
+from recollect.backends.secret import Secret
+
+
+def settings(**changes: Any) -> GatewaySettings:  # noqa: ANN401 - those of the settings
+    """Return settings that are fine but for the changes."""
+    values: dict[str, Any] = {
+        "base_url": "https://memory.example",
+        "user_id": "ada",
+        "user_key": Secret(KEY),
+        "scope": ("current_chat",),
+    }
+    return GatewaySettings(**(values | changes))
+
+
+def test_defaults_are_those_of_the_document() -> None:
+    """App and project are `default`, eight results, ten seconds."""
+    found = settings()
+    assert (found.app_id, found.project_id, found.top_k, found.timeout_seconds) == (
+        "default",
+        "default",
+        8,
+        10.0,
+    )
+    assert found.agent_id == "recollect"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:8010", "HTTPS://memory.example/", "http://[::1]:8010/api", "http://localhost"],
+)
+def test_address_may_be_any_of_http(address: str) -> None:
+    """Names, numbers, ports and paths are fine."""
+    assert settings(base_url=address).base_url == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "127.0.0.1:8010",
+        "//memory.example",
+        "ftp://memory.example",
+        "file:///etc/passwd",
+        "http://",
+        "http:///path",
+        "http://memory.example:0",
+        "http://memory.example:99999",
+        "http://memory.example:port",
+        "http://[::1",
+        "http://a b",
+        "http://memory.example\r\nX-Evil: 1",
+        "http://memory.example/\u2028",
+        "http://memory.example/\r\nX-Evil: 1",
+        f"http://ada:{KEY}@memory.example",
+        f"http://{KEY}@memory.example",
+        f"http://memory.example/?key={KEY}",
+        f"http://memory.example/#{KEY}",
+        f"http://memory.example/{KEY}/v1",
+        None,
+        8010,
+        b"http://memory.example",
+    ],
+)
+def test_address_that_is_none_is_refused_and_not_quoted(address: object) -> None:
+    """A password in an address would be shown by every status, so that it may not be there."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        settings(base_url=address)
+    assert caught.value.argument == "base_url"
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user_id", ""),
+        ("user_id", None),
+        ("app_id", ""),
+        ("project_id", 3),
+        ("agent_id", ""),
+        ("user_key", KEY),
+        ("user_key", None),
+        ("scope", ()),
+        ("scope", ("everything",)),
+        ("scope", ("current_chat", None)),
+        ("scope", ("current_chat", "current_chat")),
+        ("scope", "current_chat"),
+        ("scope", ["current_chat"]),
+        ("top_k", 0),
+        ("top_k", 101),
+        ("top_k", True),
+        ("top_k", 8.0),
+        ("timeout_seconds", 0),
+        ("timeout_seconds", -1),
+        ("timeout_seconds", math.nan),
+        ("timeout_seconds", math.inf),
+        ("timeout_seconds", True),
+        ("timeout_seconds", "10"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(name: str, value: object) -> None:
+    """The error names the setting and never shows the key."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        settings(**{name: value})
+    assert caught.value.argument == name
+    assert KEY not in str(caught.value)
+
+
+def test_settings_cannot_be_changed() -> None:
+    """What a run reads is what was checked."""
+    with pytest.raises(AttributeError):
+        settings().top_k = 3  # type: ignore[misc]
+
+
+def test_missing_extra_is_said_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime that cannot speak to its gateway fails when it is loaded, and says what to install."""
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(RecollectError, match=r"recollect\[agent\]"):
+        MemoryGatewayClient(settings())

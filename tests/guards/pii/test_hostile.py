@@ -1,0 +1,96 @@
+"""A hostile megabyte costs no more than twenty ordinary ones."""
+
+import time
+from functools import cache
+
+import pytest
+from tests.support.strategies import streamed
+from tests.support.timing import processor_seconds, untraced
+
+from recollect import PIIDetector
+from recollect.guards.pii.finder import TYPES, PIIFinder
+
+SIZE = 1_000_000
+LIMIT = 20
+ORDINARY = "The 3 bears of 2024 paid $12.50 for it; call 415-555-0132 or mail a@b.co, then go on with life. "
+CRAFTED = (
+    *(
+        "a",
+        "1",
+        "@",
+        "a@",
+        "1.",
+        "1 ",
+        "4111 ",
+        "4111-",
+        "+1",
+        "(1",
+        ":",
+        "00:",
+        "-",
+        "-----BEGIN PRIVATE KEY-----",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY-----\nab ",
+        "eyJaaaaaaaa.",
+        "sk_live_a",
+        "password: ",
+        "password=a1",
+        "born 1 ",
+    ),
+    *("DE12 ", "://", "http://a:b@", "www.", "a.bc/", "\\n", " ", "AB 12 ", "415-555-0132 ", "123-45-6789 "),
+    *(
+        "00 1",
+        "né ",
+        "geb. am ",
+        "12345678:AA",
+        "tel 1234567 ",
+        "x@y.z",
+        "4444444444444444-",
+        "Bearer ",
+        "1/1/",
+        "card 4111111111111112 ",
+        "iban DE12 3456 7890 1234 5678 90 ",
+        "call 1 (",
+        "1.2.3.4 ",
+        "order 0151 496 0712 ",
+        "a 922 74 512 a ",
+        "visit a.rs ",
+    ),
+)
+
+
+def _text(unit: str) -> str:
+    return (unit * (SIZE // len(unit) + 1))[:SIZE]
+
+
+def _seconds(text: str) -> float:
+    finder = PIIFinder(TYPES)
+    return processor_seconds(lambda: (finder.find(text), finder.open_from(text)))
+
+
+@cache
+def _ordinary_seconds() -> float:
+    return _seconds(_text(ORDINARY))
+
+
+@pytest.mark.parametrize("unit", CRAFTED)
+def test_crafted_megabyte_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
+    """Whatever is repeated, to find and to say what is open is linear."""
+    assert _seconds(_text(unit)) <= LIMIT * _ordinary_seconds()
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("unit", ["a", "1 ", "a@", "sk-proj-a1", "-----BEGIN PRIVATE KEY-----\nMIIE1234"])
+async def test_crafted_stream_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
+    """In chunks of fifty characters too, also while a secret without end is swallowed."""
+
+    async def seconds(text: str) -> float:
+        guard = PIIDetector()
+        with untraced():
+            started = time.thread_time()
+            await streamed(guard, [text[i : i + 50] for i in range(0, len(text), 50)])
+            return time.thread_time() - started
+
+    assert await seconds(_text(unit)[:100_000]) <= LIMIT * await seconds(_text(ORDINARY)[:100_000])

@@ -1,0 +1,267 @@
+"""Schemas: Pydantic models and JSON Schemas say what may be kept."""
+
+import re
+from datetime import date
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, field_validator, model_validator
+
+from recollect.errors import InvalidArgumentError
+from recollect.memory.fields import read_schema
+
+
+class Home(BaseModel):
+    """A place."""
+
+    city: str
+    zip: str | None = None
+
+
+class Profile(BaseModel):
+    """A user."""
+
+    name: str = Field(min_length=2, alias="fullName", description="how to address them")
+    age: Annotated[int, Field(ge=0)]
+    born: date | None = None
+    home: Home | None = None
+    tags: list[str] = []
+
+    @field_validator("name")
+    @classmethod
+    def no_shouting(cls, value: str) -> str:
+        """Keep names in small letters."""
+        if value == "crash":
+            raise RuntimeError("a validator that fails")
+        return value.title()
+
+    @computed_field
+    @property
+    def greeting(self) -> str:
+        """Greet."""
+        return f"Hi {self.name}"
+
+
+PERSON: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "title": "Person",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "minLength": 2, "maxLength": 9, "pattern": "^[A-Z]"},
+        "age": {"type": "integer", "minimum": 0, "exclusiveMaximum": 200},
+        "size": {"type": "number", "exclusiveMinimum": 0, "maximum": 3},
+        "mood": {"enum": ["good", "bad", 1]},
+        "kind": {"const": "human"},
+        "pets": {"type": "array", "maxItems": 2, "minItems": 1, "items": {"$ref": "#/$defs/pet"}},
+        "home": {
+            "type": "object",
+            "required": ["city"],
+            "properties": {"city": {"type": "string"}, "zip": {"type": ["string", "integer"]}},
+            "additionalProperties": False,
+        },
+        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "one": {"oneOf": [{"minimum": 5}, {"type": "integer"}]},
+        "both": {"allOf": [{"type": "string"}, {"minLength": 2}]},
+        "odd": {"not": {"type": "string"}},
+        "free": True,
+        "loose": {"properties": {"a": {}}, "additionalProperties": False, "required": ["a"], "items": {}},
+        "none": False,
+        "more": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        "me": {"$ref": "#"},
+        "lost": {"$ref": "#/$defs/nobody"},
+        "loop": {"$ref": "#/$defs/loop"},
+    },
+    "$defs": {
+        "pet": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+        "loop": {"anyOf": [{"$ref": "#/$defs/loop"}, {"$ref": "#/$defs/loop"}]},
+        "a/b~c": {"type": "null"},
+    },
+}
+
+FITS: list[dict[str, Any]] = [
+    {"age": 5},
+    {"age": 5.0, "size": 1.5},
+    {"name": "Ann", "mood": 1, "kind": "human"},
+    {"pets": [{"name": "Rex"}]},
+    {"home": {"zip": 7}},
+    {"either": 5, "one": 3, "both": "xy", "odd": 3, "free": [None], "more": {"x": True}},
+    {"me": {"me": {"age": 1}}},
+    {"loose": "neither an object nor a list"},
+    {"loose": [1]},
+]
+
+DOES_NOT_FIT: list[tuple[dict[str, Any], str]] = [
+    ({"name": 5}, "name must be string"),
+    ({"name": "A"}, "name must be of a length of at least 2"),
+    ({"name": "A" * 10}, "name must be of a length of at most 9"),
+    ({"name": "ann"}, "name does not match the pattern"),
+    ({"age": True}, "age must be integer"),
+    ({"age": 1.5}, "age must be integer"),
+    ({"age": -1}, "age must be at least 0"),
+    ({"age": 200}, "age must be less than 200"),
+    ({"size": 0}, "size must be more than 0"),
+    ({"size": 4}, "size must be at most 3"),
+    ({"size": "x"}, "size must be number"),
+    ({"mood": "so-so"}, "mood is none of the allowed values"),
+    ({"mood": True}, "mood is none of the allowed values"),
+    ({"kind": "cat"}, "kind is not the allowed value"),
+    ({"pets": []}, "pets must be of a length of at least 1"),
+    ({"pets": [{"name": "a"}] * 3}, "pets must be of a length of at most 2"),
+    ({"pets": [{"name": "a"}, {}]}, "pets.1 lacks 'name'"),
+    ({"pets": ["Rex"]}, "pets.0 must be object"),
+    ({"pets": "Rex"}, "pets must be array"),
+    ({"home": {"city": 5}}, "home.city must be string"),
+    ({"home": {"zip": []}}, "home.zip must be string or integer"),
+    ({"home": {"lake": 1}}, "home.lake is not allowed"),
+    ({"either": []}, "either fits none of the alternatives"),
+    ({"one": 7}, "one fits 2 of the alternatives, not one"),
+    ({"both": "x"}, "both must be of a length of at least 2"),
+    ({"odd": "x"}, "odd is not allowed"),
+    ({"none": 1}, "none is not allowed"),
+    ({"more": {"x": 1}}, "more.x must be boolean"),
+    ({"me": {"age": "x"}}, "me.age must be integer"),
+    ({"lost": 1}, "lost cannot be checked: the schema has no '#/$defs/nobody'"),
+    ({"loop": 1}, "loop fits none of the alternatives"),
+]
+
+
+def test_model_is_read_by_its_field_names() -> None:
+    """Fields are named as in Python, and the model is told what they are for."""
+    shape = read_schema(Profile)
+    assert shape.fields == ("name", "age", "born", "home", "tags")
+    assert "how to address them" in shape.describe()
+    assert "fullName" not in shape.describe()
+
+
+def test_model_checks_and_writes_single_fields() -> None:
+    """No field is required; constraints and validators of the model hold; values become JSON."""
+    shape = read_schema(Profile)
+    assert shape.checked({"age": "7", "born": "2001-02-03"}) == {"age": 7, "born": "2001-02-03"}
+    assert shape.checked({"name": "ann lee"}) == {"name": "Ann Lee"}
+    assert shape.checked({"home": {"city": "Rome"}, "tags": ["a"]}) == {
+        "home": {"city": "Rome"},
+        "tags": ["a"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"age": -1}, "age: Input should be greater than or equal to 0"),
+        ({"age": "secret"}, "age: Input should be a valid integer"),
+        ({"name": "x"}, "name: String should have at least 2"),
+        ({"home": {"zip": "1"}}, "home.city: Field required"),
+        ({"name": "crash"}, "RuntimeError in Profile"),
+        ({"city": "x"}, "'city' is not a field"),
+        ({"fullName": "Ann"}, "'fullName' is not a field"),
+    ],
+)
+def test_model_refuses_what_does_not_fit(values: dict[str, object], problem: str) -> None:
+    """The error names the place and the rule, and does not quote the value."""
+    with pytest.raises(InvalidArgumentError, match=re.escape(problem)) as raised:
+        read_schema(Profile).checked(values)
+    assert "secret" not in str(raised.value)
+
+
+def test_model_with_a_rule_over_all_fields_is_given_what_there_is() -> None:
+    """A rule that cannot do with missing fields refuses; the error says that it was for all fields."""
+
+    class Range(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        low: int
+        high: int
+
+        @model_validator(mode="after")
+        def in_order(self) -> "Range":
+            if self.low is not None and self.high is not None and self.low > self.high:  # pyright: ignore[reportUnnecessaryComparison] - None while incomplete
+                raise ValueError("out of order")
+            return self
+
+    shape = read_schema(Range)
+    assert shape.checked({"low": 5}) == {"low": 5}
+    with pytest.raises(InvalidArgumentError, match="all fields: Value error, out of order"):
+        shape.checked({"low": 5, "high": 4})
+
+
+def test_field_that_the_model_never_writes_is_not_kept() -> None:
+    """What a model excludes from its own output has no place in what is shown with every prompt."""
+
+    class Secretive(BaseModel):
+        name: str
+        password: str = Field(exclude=True)
+
+    assert read_schema(Secretive).checked({"name": "Ann", "password": "x"}) == {"name": "Ann"}
+
+
+def test_schema_is_shown_as_json() -> None:
+    """Only known fields are shown, and nothing where all are empty."""
+    for schema in (Profile, PERSON):
+        shape = read_schema(schema)
+        assert shape.render({}) == shape.render({"name": "", "other": 1}) == ""
+        assert shape.render({"name": "Ann", "other": 1}) == '{\n  "name": "Ann"\n}'
+
+
+@pytest.mark.parametrize("values", FITS)
+def test_json_schema_takes_what_fits(values: dict[str, object]) -> None:
+    """Values come back as they are; `required` holds only for objects in lists."""
+    assert read_schema(PERSON).checked(values) == values
+    assert "minLength" in read_schema(PERSON).describe()
+
+
+@pytest.mark.parametrize(("values", "problem"), DOES_NOT_FIT, ids=repr)
+def test_json_schema_refuses_what_does_not_fit(values: dict[str, object], problem: str) -> None:
+    """The error names the place and the rule."""
+    with pytest.raises(InvalidArgumentError, match=re.escape(problem)):
+        read_schema(PERSON).checked(values)
+
+
+def test_json_schema_may_be_open() -> None:
+    """Further fields are taken and shown only where the schema says so."""
+    with pytest.raises(InvalidArgumentError, match="'extra' is not a field"):
+        read_schema({"properties": {"a": {}}}).checked({"extra": 1})
+    shape = read_schema({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})
+    assert shape.checked({"extra": 1}) == {"extra": 1}
+    assert shape.render({"extra": 1}) == '{\n  "extra": 1\n}'
+    with pytest.raises(InvalidArgumentError, match="extra must be integer"):
+        shape.checked({"extra": "x"})
+
+
+def test_pointer_may_hold_escaped_names() -> None:
+    """A reference finds names with a slash or a tilde."""
+    schema = {**PERSON, "properties": {"a": {"$ref": "#/$defs/a~1b~0c"}}}
+    assert read_schema(schema).checked({"a": None}) == {"a": None}
+
+
+CYCLE: dict[str, Any] = {"properties": {}}
+CYCLE["properties"]["a"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (5, "must be a Pydantic model class or a JSON Schema"),
+        (int, "must be a Pydantic model class"),
+        (RootModel[int], "must be a Pydantic model class"),
+        (BaseModel, "has no fields"),
+        ([], "must be a Pydantic model class"),
+        ({}, "with 'properties'"),
+        ({"type": "array"}, "with 'properties'"),
+        ({"properties": {}}, "with 'properties'"),
+        ({"properties": []}, "'properties' must be a dict"),
+        ({"properties": {"a": 5}}, "where a schema belongs"),
+        ({"properties": {"a": {"anyOf": {}}}}, "'anyOf' must be a list"),
+        ({"properties": {"a": {"type": "text"}}}, "'text' is not a type"),
+        ({"properties": {"a": {"pattern": "("}}}, "no regular expression"),
+        ({"properties": {"a": {"pattern": 5}}}, "no regular expression"),
+        ({"properties": {"a": {"$ref": "http://x"}}}, "may only point into the schema itself"),
+        ({"properties": {"a": {"if": {}}}}, "'if' is not understood"),
+        ({"properties": {"a": {"default": {1, 2}}}}, "is not JSON"),
+        (CYCLE, "nested deeper"),
+    ],
+    ids=str,
+)
+def test_wrong_schema_is_refused(schema: object, problem: str) -> None:
+    """What is not understood is said at once, and not passed over."""
+    with pytest.raises(InvalidArgumentError, match=re.escape(problem)):
+        read_schema(schema)

@@ -1,0 +1,155 @@
+"""The cache of images: within its budget, always fresh, and safe for many at once."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from tests.support.embedders import Words
+
+from recollect import Memory, Message, Scope, StorageError, Store
+from recollect.recall.index.cache import ImageCache
+from recollect.recall.index.user_index import Image
+from recollect.recall.recaller import Recaller
+from recollect.recall.settings import RecallSettings
+from recollect.storage.opening import StoreHandle
+from recollect.storage.records import SearchChanges
+
+pytestmark = pytest.mark.anyio
+
+BUDGET = 1_000_000
+
+
+async def save(store: Store, user: str, *texts: str, tenant: int | None = None) -> Scope:
+    """Save messages of a user."""
+    scope = Scope(tenant, user, "t")
+    await store.append_turn([Message("user", text) for text in texts], scope=scope)
+    return scope
+
+
+async def numbers(cache: ImageCache, scope: Scope, store: Store) -> list[int]:
+    """Return the numbers of the messages that a user's image has."""
+    async with cache.image_of(scope, store) as image:
+        return image.numbers.tolist()
+
+
+async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store: Store) -> None:
+    """The size never exceeds the budget, the last users are there, and all searches are right."""
+    cache = ImageCache(BUDGET)
+    scopes = [Scope(None, f"user {n}", "t") for n in range(1_000)]
+    written = scopes[::10]
+    for scope in written:
+        await store.append_turn([Message("user", f"I am {scope.user_id}.")], scope=scope)
+    for scope in scopes:
+        assert len(await numbers(cache, scope, store)) == (scope in written)
+        assert 0 < cache.nbytes <= BUDGET
+    assert len(cache) < 200
+    for scope in reversed(scopes[-200:]):
+        assert len(await numbers(cache, scope, store)) == (scope in written)
+    assert cache.nbytes <= BUDGET
+
+
+async def test_least_recently_searched_user_goes_first(store: Store) -> None:
+    """A user who is searched again and again stays, while others come and go."""
+    cache = ImageCache(100_000)
+    often = await save(store, "often", "cello")
+    async with cache.image_of(often, store) as image:
+        kept = image
+    for n in range(50):
+        await numbers(cache, Scope(None, f"user {n}"), store)
+        async with cache.image_of(often, store) as image:
+            assert image is kept
+
+
+async def test_image_larger_than_the_budget_is_used_and_dropped(store: Store) -> None:
+    """A budget that is too small for one user costs time, not answers."""
+    cache = ImageCache(10)
+    scope = await save(store, "ada", "cello")
+    for _ in range(2):
+        assert len(await numbers(cache, scope, store)) == 1
+        assert (len(cache), cache.nbytes) == (0, 0)
+
+
+async def test_image_is_fresh_when_messages_come_and_go(store: Store) -> None:
+    """Each use sees what was saved or removed right before it; only what is new is read."""
+    cache = ImageCache()
+    scope = await save(store, "ada", "one")
+    async with cache.image_of(scope, store) as first:
+        assert len(first) == 1
+    await save(store, "ada", "two", "three")
+    async with cache.image_of(scope, store) as second:
+        assert second is first
+        assert len(second) == 3
+    await store.delete_thread(scope=scope)
+    assert await numbers(cache, scope, store) == []
+    await store.erase(scope=scope)
+    await save(store, "ada", "four")
+    assert len(await numbers(cache, scope, store)) == 1
+
+
+async def test_users_and_tenants_have_images_of_their_own(store: Store) -> None:
+    """The same user id in another tenant is somebody else."""
+    recaller = Recaller(StoreHandle(store), None)
+    for tenant, word in ((None, "cello"), (1, "violin"), (2, "flute")):
+        await save(store, "ada", f"I play the {word}.", tenant=tenant)
+    for tenant, word in ((None, "cello"), (1, "violin"), (2, "flute")):
+        found = await recaller.search("play", RecallSettings(), scope=Scope(tenant, "ada", "t"))
+        assert [hit.text for hit in found] == [f"I play the {word}."]
+
+
+async def test_searches_at_once_are_all_right_while_others_save(store: Store) -> None:
+    """Many searches of one user and of many, with writes between them, each see all saved before."""
+    async with Memory(
+        store, tenant_id=None, semantic_recall=True, embedder=Words(), resource_id="x"
+    ) as memory:
+
+        async def talk(user: str, count: int) -> None:
+            for n in range(count):
+                await memory.add_message("user", f"cello {user} number{n}", resource_id=user)
+                found = await memory.query(f"number{n}", top_k=1, message_range=0, resource_id=user)
+                assert [hit.text for hit in found] == [f"cello {user} number{n}"]
+                assert found.searched > n
+
+        await asyncio.gather(*(talk(f"user{n % 4}", 5) for n in range(4)), talk("user0x", 12))
+        await asyncio.gather(*(memory.query("cello", resource_id="user0") for _ in range(20)))
+        await memory.settled()
+
+
+async def test_nothing_is_kept_when_an_image_cannot_be_read(store: Store) -> None:
+    """A store that is down leaves no entries behind, one for each user who asked."""
+    cache = ImageCache()
+    await store.close()
+    for n in range(20):
+        with pytest.raises(StorageError):
+            await numbers(cache, Scope(None, f"user {n}"), store)
+    assert (len(cache), cache.nbytes) == (0, 0)
+
+
+async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that still adds rows to an image nobody waits for any more spoils no later search."""
+    handle, cache = StoreHandle(sqlite_url), ImageCache()
+    store = await handle.get()
+    scope = await save(store, "ada", "one")
+    assert len(await numbers(cache, scope, store)) == 1
+    await save(store, "ada", *(f"message {n}" for n in range(2_500)))
+    begun, plain = threading.Event(), Image.apply
+
+    def slow(image: Image, changes: SearchChanges) -> bool:
+        begun.set()
+        time.sleep(0.2)  # the thread that cannot be cancelled
+        return plain(image, changes)
+
+    monkeypatch.setattr(Image, "apply", slow)
+    search = asyncio.create_task(numbers(cache, scope, store))
+    while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
+        await asyncio.sleep(0.001)
+    search.cancel()
+    await asyncio.gather(search, return_exceptions=True)
+    monkeypatch.setattr(Image, "apply", plain)
+    found = await numbers(cache, scope, store)
+    await asyncio.sleep(0.3)
+    assert found == await numbers(cache, scope, store)
+    assert len(found) == len(set(found)) == 2_501
+    await handle.close()

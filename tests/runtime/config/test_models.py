@@ -1,0 +1,316 @@
+"""The configuration file: every rule of document B, and errors that say what to do."""
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.errors import ConfigError
+from recollect.runtime.config.models import RuntimeConfig, load_config
+from recollect.runtime.loader import EngineLoader
+from recollect.storage.opening import open_store
+
+KEY = "uk_do_not_show_this"
+
+GATEWAY: dict[str, Any] = {
+    "baseUrl": "http://127.0.0.1:8010",
+    "userId": "gateway_test_user",
+    "userKey": KEY,
+    "appId": "notes",
+    "projectId": "garden",
+    "scope": ["current_chat", "resources"],
+    "topK": 12,
+    "timeoutSeconds": 2.5,
+}
+
+
+def load(folder: Path, data: object) -> RuntimeConfig:
+    """Write a configuration into a folder and load it."""
+    file = folder / ".recollect" / "config.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(data if isinstance(data, str) else json.dumps(data), "utf-8")
+    return load_config(folder)
+
+
+def gateway(**changes: object) -> dict[str, Any]:
+    """Return a configuration in gateway mode with some keys changed; None takes a key out."""
+    section = {key: value for key, value in (GATEWAY | changes).items() if value is not None}
+    return {"memory": {"mode": "memory_gateway", "gateway": section}}
+
+
+@pytest.mark.parametrize("data", [{}, {"memory": {}}, {"memory": {"mode": "curated"}}])
+def test_missing_memory_configuration_defaults_to_curated_mode(tmp_path: Path, data: object) -> None:
+    """A file that says nothing about memory has curated files, with the limits of the document."""
+    config = load(tmp_path, data)
+    assert config.mode == "curated"
+    assert config.gateway is None
+    assert config.user_id == "local"
+    assert config.curated.folder == tmp_path / ".recollect" / "memories"
+    assert (config.curated.memory_limit, config.curated.user_limit) == (2200, 1375)
+    assert not config.curated.approval
+    assert config.store == f"sqlite:///{tmp_path}/.recollect/recollect.db"
+    assert (config.model, config.agent_id, config.persist) == ("offline", "recollect", "before")
+
+
+def test_complete_gateway_configuration_parses_camel_case_into_typed_values(tmp_path: Path) -> None:
+    """What is camelCase in the file is snake_case and typed in code."""
+    config = load(tmp_path, gateway() | {"agentId": "beaver", "persist": "after"})
+    settings = config.gateway
+    assert config.mode == "memory_gateway"
+    assert settings is not None
+    assert settings.base_url == "http://127.0.0.1:8010"
+    assert config.user_id == settings.user_id == "gateway_test_user"
+    assert settings.user_key.reveal() == KEY
+    assert (settings.app_id, settings.project_id) == ("notes", "garden")
+    assert settings.scope == ("current_chat", "resources")
+    assert (settings.top_k, settings.timeout_seconds) == (12, 2.5)
+    assert (settings.agent_id, config.persist) == ("beaver", "after")
+    assert KEY not in repr(config)
+
+
+def test_gateway_configuration_has_the_defaults_of_the_document(tmp_path: Path) -> None:
+    """Application, project, number of results and timeout need not be said."""
+    settings = load(tmp_path, gateway(appId=None, projectId=None, topK=None, timeoutSeconds=None)).gateway
+    assert settings is not None
+    assert (settings.app_id, settings.project_id, settings.top_k) == ("default", "default", 8)
+    assert settings.timeout_seconds == 10
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"memory": {"mode": "both"}}, "memory.mode", 'must be "curated" or "memory_gateway", not \'both\''),
+    ({"memory": {"mode": ["curated"]}}, "memory.mode", "not a list"),
+    (gateway(baseUrl=None), "memory.gateway.baseUrl", "is missing or empty"),
+    (gateway(baseUrl=""), "memory.gateway.baseUrl", "is missing or empty"),
+    (gateway(baseUrl="localhost:8010"), "memory.gateway.baseUrl", "must be an address as http"),
+    (gateway(baseUrl="ftp://host"), "memory.gateway.baseUrl", "must be an address as http"),
+    (gateway(baseUrl="http://[1::"), "memory.gateway.baseUrl", "must be an address as http"),
+    (gateway(baseUrl=f"http://me:{KEY}@host"), "memory.gateway.baseUrl", "no user, password"),
+    (gateway(baseUrl=f"http://host/?key={KEY}"), "memory.gateway.baseUrl", "no user, password"),
+    (gateway(userId=None), "memory.gateway.userId", "is missing or empty"),
+    (gateway(userId="  "), "memory.gateway.userId", "must not be empty"),
+    (gateway(userId=5), "memory.gateway.userId", "must be text, not 5"),
+    (gateway(userId="a\x00b"), "memory.gateway.userId", ""),
+    (gateway(userKey=None), "memory.gateway.userKey", "is missing or empty"),
+    (gateway(userKey=""), "memory.gateway.userKey", "must be text that is not empty"),
+    (gateway(userKey="   "), "memory.gateway.userKey", "must be text that is not empty"),
+    (gateway(userKey=[KEY, 5]), "memory.gateway.userKey", "is missing or empty"),
+    (gateway(userKey=12345), "memory.gateway.userKey", "must be text that is not empty"),
+    (gateway(userKeyEnv="RECOLLECT_NOT_SET"), "memory.gateway.userKey", "and so is userKeyEnv"),
+    (
+        gateway(userKey=None, userKeyEnv="RECOLLECT_NOT_SET"),
+        "memory.gateway.userKeyEnv",
+        "NOT_SET, which is not",
+    ),
+    (gateway(userKey=None, userKeyEnv=KEY), "memory.gateway.userKeyEnv", "(not shown, because"),
+    (gateway(userKey=None, userKeyEnv="\ud800"), "memory.gateway.userKeyEnv", "must be the name of"),
+    (gateway(userKey={"value": KEY}), "memory.gateway.userKey", "is missing or empty"),
+    (gateway(appId=""), "memory.gateway.appId", "must not be empty"),
+    (gateway(scope=[]), "memory.gateway.scope", "one or more of current_chat"),
+    (gateway(scope="resources"), "memory.gateway.scope", "one or more of"),
+    (gateway(scope=["resources", "everything"]), "memory.gateway.scope", "one or more of"),
+    (gateway(scope=["resources", {"all": 1}]), "memory.gateway.scope", "one or more of"),
+    (gateway(scope=["resources", "resources"]), "memory.gateway.scope", "each once"),
+    (gateway(baseUrl=f"http://127.0.0.1:8010/{KEY}"), "memory.gateway.baseUrl", "holds the key"),
+    (gateway(userKey=f"{KEY}\n"), "memory.gateway.userKey", "has no line breaks"),
+    (gateway(topK=0), "memory.gateway.topK", "must be a whole number from 1 to 100, not 0"),
+    (gateway(topK=101), "memory.gateway.topK", "not 101"),
+    (gateway(topK=True), "memory.gateway.topK", "not true"),
+    (gateway(topK="8"), "memory.gateway.topK", "not '8'"),
+    (gateway(topK=8.0), "memory.gateway.topK", "not 8.0"),
+    (
+        gateway(timeoutSeconds=0),
+        "memory.gateway.timeoutSeconds",
+        "must be a number above 0 and at most 3,600, ",
+    ),
+    (gateway(timeoutSeconds=-1), "memory.gateway.timeoutSeconds", "not -1"),
+    (gateway(timeoutSeconds=False), "memory.gateway.timeoutSeconds", "not false"),
+    (gateway(userkey=KEY), "memory.gateway.userkey", "did you mean 'userKey'?"),
+    (gateway(user_id="x"), "memory.gateway.user_id", "did you mean 'userId'?"),
+    (gateway(zebra=1), "memory.gateway.zebra", "known are appId"),
+    ({"memoy": {}}, "memoy", "did you mean 'memory'?"),
+    ({"memory": {"curated": {"folders": "x"}}}, "memory.curated.folders", "did you mean 'folder'?"),
+    ({"memory": {"curated": {"memoryLimit": 0}}}, "memory.curated.memoryLimit", "from 1 to"),
+    ({"memory": {"curated": {"approval": "yes"}}}, "memory.curated.approval", "must be true or false"),
+    ({"memory": []}, "memory", "must be an object { … }, not a list"),
+    ({"memory": {"gateway": 5}}, "memory.gateway", "must be an object"),
+    ({"model": 5}, "model", "must be text"),
+    ({"model": " "}, "model", "must not be empty"),
+    ({"instructions": "a\x00b"}, "instructions", "NUL"),
+    ({"instructions": "\ud800"}, "instructions", "lone surrogate"),
+    ({"skills": "a\x00b"}, "skills", "NUL"),
+    ({"store": "mysql://ada@host/talk"}, "store", "must be a file, or an address as postgresql"),
+    ({"k" * 5000: 1}, "k" * 100, "is not a key here"),
+    ({"persist": "never"}, "persist", 'must be "before" or "after"'),
+    ({"tools": "notes:add"}, "tools", "must be a list"),
+    ({"tools": ["notes"]}, "tools[0]", 'must be "module:function"'),
+    ({"guards": [5]}, "guards[0]", "must be an object"),
+    ({"guards": [{"strategy": "block"}]}, "guards[0].name", "is missing or empty"),
+    ({"lastMessages": -1}, "lastMessages", "from 0 to 10,000"),
+    ({"maxToolRounds": 0}, "maxToolRounds", "from 1 to 1,000"),
+    ({"agentId": ""}, "agentId", "must not be empty"),
+    ({"agentId": "x" * 600}, "agentId", "at most 512"),
+    ({"model": {"name": "test"}}, "model", "must be text, not an object"),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "problem"), WRONG, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_invalid_configuration_fails_with_an_error_that_names_the_key(
+    tmp_path: Path, data: dict[str, Any], key: str, problem: str
+) -> None:
+    """Modes, credentials, scopes, numbers, and keys that nobody knows."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, data)
+    assert caught.value.key == key
+    assert problem in caught.value.problem
+
+
+@pytest.mark.parametrize("data", [data for data, _, _ in WRONG if KEY in json.dumps(data)])
+def test_error_text_does_not_include_the_user_key(tmp_path: Path, data: dict[str, Any]) -> None:
+    """Neither does a traceback that prints the variables of every frame of ours."""
+    with pytest.raises(ConfigError) as caught:
+        load_quietly(tmp_path, data)
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    ours = [frame for frame in shown.stack if "src/recollect" in frame.filename]
+    assert ours
+    text = str(caught.value) + repr(caught.value) + "".join(str(frame.locals) for frame in ours)
+    assert KEY not in text
+    assert shown.__cause__ is None
+    assert caught.value.__context__ is None or KEY not in repr(caught.value.__context__)
+
+
+def load_quietly(folder: Path, data: dict[str, Any]) -> RuntimeConfig:
+    """Load a configuration."""
+    return load(folder, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is not JSON: Expecting value in line 1, column 1"),
+        (f'{{"memory": {{"gateway": {{"userKey": "{KEY}",}}}}}}', "is not JSON"),
+        (f'{{"memory": 1, "memory": "{KEY}"}}', "has the key 'memory' twice"),
+        ("[]", "must hold a JSON object"),
+        ("[" * 100_000, "too deep"),
+        ('{"userKey":' * 990 + f'"{KEY}"' + "}" * 990, "too deep"),
+        ('{"topK": ' + "9" * 5000 + "}", "a number too long"),
+        ('"' + "x" * 1_100_000 + '"', "is larger than"),
+    ],
+)
+def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    """The error says where, and quotes nothing."""
+    with pytest.raises(ConfigError, match=problem) as caught:
+        load(tmp_path, text)
+    assert KEY not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """It is said, instead of guessing."""
+    (tmp_path / "config.json").write_bytes(b'{"model": "\xff"}')
+    with pytest.raises(ConfigError, match="is not text in UTF-8"):
+        load_config(tmp_path)
+
+
+def test_the_path_may_be_the_file_its_folder_or_the_folder_around_it(tmp_path: Path) -> None:
+    """Relative paths in the file begin in the same place each time."""
+    load(tmp_path, {"model": "test", "store": "data/talk.db"})
+    folder = tmp_path / ".recollect"
+    for path in (tmp_path, folder, folder / "config.json", str(folder)):
+        config = load_config(path)
+        assert config.model == "test"
+        assert config.base == tmp_path
+        assert config.store == f"sqlite:///{tmp_path}/data/talk.db"
+
+
+def test_a_missing_file_says_what_to_write(tmp_path: Path) -> None:
+    """The error names the file that was looked for."""
+    with pytest.raises(ConfigError, match=r"config\.json: there is no such file; `recollect init`"):
+        load_config(tmp_path)
+
+
+def test_the_user_key_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file names the variable, and has no secret in it."""
+    monkeypatch.setenv("GARDEN_KEY", KEY)
+    settings = load(tmp_path, gateway(userKey=None, userKeyEnv="GARDEN_KEY")).gateway
+    assert settings is not None
+    assert settings.user_key.reveal() == KEY
+
+
+def test_an_address_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
+    """Only plain paths are files."""
+    assert load(tmp_path, {"store": "postgresql://me@db/talk"}).store == "postgresql://me@db/talk"
+    assert load(tmp_path, {"store": "sqlite://"}).store == "sqlite://"
+
+
+@pytest.mark.parametrize("given", ["data/talk.db", "sqlite:///data/talk.db", "SQLite:///data/talk.db"])
+def test_a_file_is_the_same_wherever_the_program_is_started(tmp_path: Path, given: str) -> None:
+    """An address is no other file than the same path."""
+    assert load(tmp_path, {"store": given}).store == f"sqlite:///{tmp_path}/data/talk.db"
+    assert load(tmp_path, {"store": "sqlite:////srv/talk.db"}).store == "sqlite:////srv/talk.db"
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "%zz", "it's", "a:b@c", "ünï 東京", "a\nb\tc"])
+@pytest.mark.anyio
+async def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Also one that means something else in an address."""
+    (tmp_path / name).mkdir()
+    config = load(tmp_path / name, {})
+    async with open_store(config.store):
+        pass
+    assert (tmp_path / name / ".recollect" / "recollect.db").is_file()
+
+
+def test_paths_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell would take them."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    data = {"store": "~/talk.db", "skills": "~/skills", "memory": {"curated": {"folder": "~/notes"}}}
+    config = load(tmp_path, data)
+    assert config.store == "sqlite:////home/ada/talk.db"
+    assert (config.skills, config.curated.folder) == (Path("/home/ada/skills"), Path("/home/ada/notes"))
+    assert load(tmp_path, {"skills": "~nobody-at-all/x"}).skills == tmp_path / "~nobody-at-all" / "x"
+
+
+def test_a_gateway_section_may_stay_in_the_file_in_curated_mode(tmp_path: Path) -> None:
+    """It is not looked into, so that modes can be changed by one word."""
+    data = gateway(userKeyEnv="RECOLLECT_NOT_SET", userKey=None)
+    data["memory"]["mode"] = "curated"
+    assert load(tmp_path, data).gateway is None
+
+
+def test_the_file_may_have_any_name(tmp_path: Path) -> None:
+    """A path that is a file is the file; one that cannot be looked at is as one that is not there."""
+    (tmp_path / "agent.conf").write_text('{"model": "test"}', "utf-8")
+    assert load_config(tmp_path / "agent.conf").model == "test"
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load_config("x" * 5000)
+
+
+@pytest.mark.parametrize("value", ["uk\nline", "  ", ""])
+def test_a_variable_that_holds_no_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """The same rules as for a key in the file."""
+    monkeypatch.setenv("RECOLLECT_TEST_KEY", value)
+    with pytest.raises(ConfigError, match="RECOLLECT_TEST_KEY, which is not set, or no text") as caught:
+        load(tmp_path, gateway(userKey=None, userKeyEnv="RECOLLECT_TEST_KEY"))
+    assert caught.value.key == "memory.gateway.userKeyEnv"
+
+
+def test_a_variable_that_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that are not UTF-8 cannot be sent as JSON."""
+    monkeypatch.setenv("RECOLLECT_TEST_KEY", "uk\udcff")
+    with pytest.raises(ConfigError, match="which is not set, or no text"):
+        load(tmp_path, gateway(userKey=None, userKeyEnv="RECOLLECT_TEST_KEY"))
+
+
+@pytest.mark.parametrize("address", [f"postgresql://u:{KEY}@h/d", f"postgresql://h/d?user=u&password={KEY}"])
+def test_the_password_of_a_store_is_not_shown(tmp_path: Path, address: str) -> None:
+    """Neither by the repr of the configuration nor by the status of the engine."""
+    load(tmp_path, {"store": address})
+    engine = EngineLoader(tmp_path).load()
+    assert KEY not in repr(engine.config) + json.dumps(engine.status())
+    assert "/d" in str(engine.status()["store"])

@@ -1,0 +1,48 @@
+"""Names that load late are the same for a checker, for an import and for a star."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.syntax import parsed
+
+import recollect
+from recollect._lazy import LATE
+
+
+def test_late_names_are_those_that_a_checker_is_told() -> None:
+    """The table agrees with the imports that only checkers see."""
+    tree = parsed(Path(recollect.__file__).read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    told = {
+        node.module: tuple(alias.name for alias in node.names)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert told == LATE
+    assert {name for names in LATE.values() for name in names} <= set(recollect.__all__)
+
+
+def test_a_late_name_loads_its_module_when_it_is_used() -> None:
+    """Not before, and not for another name."""
+    code = """
+import sys, recollect
+assert "recollect.guards.pii.detector" not in sys.modules
+from recollect import PIIDetector
+assert "recollect.guards.pii.detector" in sys.modules and "recollect.runtime.loader" not in sys.modules
+assert recollect.PIIDetector is PIIDetector
+from recollect import *
+print(EngineLoader.__module__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.stdout, done.stderr) == ("recollect.runtime.loader\n", "")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """As in any module."""
+    with pytest.raises(AttributeError, match="module 'recollect' has no attribute 'Nothing'"):
+        getattr(recollect, "Nothing")  # noqa: B009 - a checker refuses the attribute itself

@@ -1,0 +1,226 @@
+"""Text in one form: what stays, what goes, and that no way to cut it makes a difference."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.timing import processor_seconds
+
+from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
+from recollect.text.unicode import unmixed, without_invisible
+
+KEPT = {
+    "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "a flag": "\U0001f1e9\U0001f1ea",
+    "the flag of Scotland": "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+    "a rainbow flag": "\U0001f3f3\ufe0f\u200d\U0001f308",
+    "a skin tone": "\U0001f44d\U0001f3fd",
+    "a woman of a skin tone at work": "\U0001f469\U0001f3fd\u200d\U0001f4bb",
+    "a keycap": "1\ufe0f\u20e3",
+    "a red heart": "\u2764\ufe0f",
+    "a telephone as text": "\u260e\ufe0e",
+    "Persian with a joiner": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "Hindi half letter": "\u0915\u094d\u200d\u0937",
+    "Hindi without joining": "\u0915\u094d\u200c\u0937",
+    "a variant of a Chinese character": "\u845b\U000e0100\u57ce",
+    "Russian": "\u041f\u0440\u0438\u0432\u0435\u0442, \u043a\u0430\u043a \u0434\u0435\u043b\u0430?",
+    "Korean": "\uc548\ub155\ud558\uc138\uc694",
+    "code": "def f(x):\n\treturn  x",
+}
+REMOVED = {
+    "zero-width spaces": ("i\u200bg\u200bnore", "ignore"),
+    "a soft hyphen": ("pass\u00adword", "password"),
+    "controls of direction": ("a\u202eb\u2066c\u2069", "abc"),
+    "tag characters": ("hi\U000e0041\U000e0042", "hi"),
+    "a flag whose tags do not end": ("\U0001f3f4\U000e0067\U000e0062", "\U0001f3f4"),
+    "selectors as data": ("a\ufe01\U000e0105\U000e0110b", "ab"),
+    "a second selector": ("\u845b\U000e0100\U000e0101", "\u845b\U000e0100"),
+    "a joiner between Latin letters": ("a\u200db\u200cc", "abc"),
+    "a byte order mark": ("\ufeffhello", "hello"),
+    "Hangul fillers": ("a\u3164b", "ab"),
+    "control characters": ("a\x07b\x1bc", "abc"),
+    "too many accents": ("e" + "\u0316" * 40, "e" + "\u0316" * 16),
+    "a joiner that nothing follows": ("\U0001f468\u200d", "\U0001f468"),
+}
+FOLDED = {
+    "Find the \ufb01le": "Find the file",
+    "\uff21\uff22\uff23": "ABC",
+    "e\u0301": "\u00e9",
+    "e\u200b\u0301": "\u00e9",
+    "\u2122\ufe0f": "TM",
+    "\U0001d408\U0001d420": "Ig",
+}
+
+
+@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+def test_what_writing_needs_stays(text: str) -> None:
+    """Emoji sequences, and joiners between letters that need them, are left as they are."""
+    assert normalised(f"x {text} y", Style()) == f"x {text} y"
+
+
+@pytest.mark.parametrize(("text", "expected"), REMOVED.values(), ids=REMOVED)
+def test_what_can_hide_words_goes(text: str, expected: str) -> None:
+    """Invisible characters go wherever they mean nothing."""
+    assert without_invisible(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), FOLDED.items())
+def test_compatible_forms_become_plain_letters(text: str, expected: str) -> None:
+    """Ligatures, wide letters and letters of mathematics become ordinary ones."""
+    assert normalised(text, Style()) == expected
+
+
+def test_the_form_can_be_another_or_none() -> None:
+    """NFC keeps the ligature, and no form at all keeps two characters as two."""
+    assert normalised("\ufb01 e\u0301", Style(form="NFC")) == "\ufb01 \u00e9"
+    assert normalised("\ufb01 e\u0301", Style(form=None)) == "\ufb01 e\u0301"
+
+
+def test_whitespace_is_collapsed_and_trimmed_when_wanted() -> None:
+    """Several spaces become one, several line breaks at most an empty line; nothing stands at the ends."""
+    text = " \n a  b \n c\n\n\n\nd \t"
+    assert normalised(text, Style(collapse_whitespace=True)) == "a b\nc\n\nd"
+    assert normalised(text, Style(collapse_whitespace=True, trim=False)) == "\na b\nc\n\nd "
+    assert normalised(text, Style()) == "a  b \n c\n\n\n\nd"
+    assert normalised(text, Style(trim=False)) == text
+
+
+def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
+    """A Cyrillic letter among Latin ones is replaced; a Russian or Greek word stays."""
+    assert unmixed("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
+        "paypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 ABC"
+    )
+    assert normalised("p\u0430ypal", Style(confusables=True)) == "paypal"
+    assert normalised("p\u0430ypal", Style()) == "p\u0430ypal"
+
+
+_characters = st.one_of(
+    st.sampled_from(
+        "ab 1\n\t.-\u200b\u200c\u200d\ufe0f\ufe0e\u0301\u0316\u0645\u06cc\u0915\u094d\u0937\ufb01\u2764\u20e3"
+        "\u1100\u1161\u11a8\uac00\uff76\uff9e\u0430\u043e\u845b\U0001f468\U0001f3fd\U0001f1e9\U0001f3f4"
+        "\U000e0067\U000e007f\U000e0100\u3164\u00ad\u202e\x07\u0344\u2126\u212b\u1e9b\u0323"
+    ),
+    st.characters(exclude_categories=("Cs",)),
+)
+_texts = st.text(_characters, max_size=30)
+_styles = st.builds(
+    Style,
+    form=st.sampled_from(("NFKC", "NFC", None)),
+    collapse_whitespace=st.booleans(),
+    trim=st.booleans(),
+    confusables=st.booleans(),
+)
+
+
+@settings(max_examples=400)
+@given(_texts, _styles, st.data())
+def test_a_stream_gives_what_the_whole_text_gives_however_it_is_cut(
+    text: str, style: Style, data: st.DataObject
+) -> None:
+    """No chunk border changes the result."""
+    places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=10)))
+    stream = NormalStream(style)
+    out = [
+        stream.feed(text[start:end]) for start, end in zip([0, *places], [*places, len(text)], strict=True)
+    ]
+    assert "".join(out) + stream.finish() == normalised(text, style)
+
+
+@settings(max_examples=400)
+@given(_texts, _styles)
+def test_normalising_twice_is_normalising_once(text: str, style: Style) -> None:
+    """A text in one form is left alone."""
+    once = normalised(text, style)
+    assert normalised(once, style) == once
+
+
+@pytest.mark.parametrize("unit", ["\u0951", "\u200d", "\U0001f468\u200d", "\u0431", "e\u0301", "\U000e0067"])
+def test_a_stream_holds_back_no_more_than_its_limit(unit: str) -> None:
+    """However long a sequence goes on, at most 256 characters wait; the result stays that of the whole."""
+    for style in (Style(), Style(confusables=True)):
+        stream = NormalStream(style)
+        out = ""
+        for _ in range(1200):
+            out += stream.feed(unit)
+            assert len(stream._held) <= LONGEST  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what waits is what is tested
+        assert out + stream.finish() == normalised(unit * 1200, style)
+
+
+def test_no_character_that_text_is_cut_before_joins_with_the_one_before_it() -> None:
+    """No second half of a composed character counts as a beginning."""
+    seconds: set[str] = set()
+    for code in range(sys.maxunicode + 1):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            seconds.add(chr(int(parts[1], 16)))
+    stream = NormalStream(Style())
+    assert not [
+        second
+        for second in seconds
+        if stream._may_cut("a" + second, 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the rule of cutting is what is tested
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("\uff21\u0435", "Ae"),
+        ("be\u0301\u0430", "b\u00e9a"),
+        ("\ufb01\u0435", "fie"),
+        ("\u24b6\u0435", "Ae"),
+    ],
+)
+def test_word_is_plain_however_it_is_cut_when_its_letters_have_other_forms(text: str, plain: str) -> None:
+    """Wide letters, ligatures and accents that stand by themselves belong to the word."""
+    style = Style(confusables=True)
+    assert normalised(text, style) == plain
+    stream = NormalStream(style)
+    assert "".join([*map(stream.feed, text), stream.finish()]) == plain
+
+
+def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
+    """A crafted text takes at most 20 times as long as plain words of the same length."""
+    size = 200_000
+
+    def seconds(text: str) -> float:
+        return processor_seconds(lambda: normalised(text, Style(confusables=True, collapse_whitespace=True)))
+
+    ordinary = max(seconds(("w\u00f6rter und mehr " * size)[:size]), 0.02)
+    for unit in (
+        "\u0301",
+        "\u200d",
+        "\U0001f468\u200d",
+        "\u0431",
+        "\ufe0f",
+        " ",
+        "a\u0301",
+        "\U0001f3f4\U000e0067",
+    ):
+        assert seconds((unit * size)[:size]) < 20 * ordinary, ascii(unit)
+
+
+@pytest.mark.parametrize("style", [Style(), Style(confusables=True)], ids=["plain", "confusables"])
+def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -> None:
+    """What is held back is not looked at again with every chunk."""
+    size = 40_000
+
+    def stream(text: str) -> None:
+        stream = NormalStream(style)
+        for character in text:
+            stream.feed(character)
+        stream.finish()
+
+    ordinary = max(processor_seconds(lambda: stream(("words and more " * size)[:size])), 0.02)
+    for unit in (
+        "a",
+        "\u0430b",
+        "\u0301",
+        "\u200d",
+        "\U0001f468\u200d",
+        "\u0627\u200c",
+        "\u0915\u094d\u200d",
+    ):
+        text = (unit * size)[:size]
+        assert processor_seconds(lambda text=text: stream(text)) < 20 * ordinary, ascii(unit)
