@@ -66,3 +66,11 @@ async def store(store_url: str) -> AsyncGenerator[Store]:
     """An empty store on each engine in turn."""
     async with open_store(store_url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_pools() -> Generator[None]:
+    """Have callers wait long for a PostgreSQL connection: tests have crowds, and machines are busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 60)
+        yield

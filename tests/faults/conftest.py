@@ -12,12 +12,6 @@ from recollect.testing.databases import postgres_database
 
 
 @pytest.fixture
-def patient_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have callers wait long for a connection, for tests in which a crowd shares few on a busy machine."""
-    monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 60)
-
-
-@pytest.fixture
 def impatient_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have callers give up soon, for tests in which there is no server."""
     monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 2)

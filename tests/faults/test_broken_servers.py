@@ -137,7 +137,6 @@ async def test_calls_work_when_sessions_were_ended_by_the_server(own_url: str) -
         assert await check_whole(store, acks) == len(acks)
 
 
-@pytest.mark.usefixtures("patient_pools")
 async def test_waiting_readers_are_told_when_the_store_is_closed(own_url: str) -> None:
     """Calls under way when the store is closed end in a value or in our error, never in a driver's."""
     rng = random.Random(7)

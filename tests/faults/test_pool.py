@@ -19,7 +19,6 @@ POOL = 5
 CALLERS = 200
 
 
-@pytest.mark.usefixtures("patient_pools")
 async def test_all_are_served_when_200_callers_share_a_pool_of_5(postgres_url: str) -> None:
     """Readers and writers all succeed, and the server never sees more than five connections of the store."""
     async with open_store(postgres_url, pool_size=POOL) as store:
@@ -32,7 +31,6 @@ async def test_all_are_served_when_200_callers_share_a_pool_of_5(postgres_url: s
     assert 1 <= max(census.counts) <= POOL
 
 
-@pytest.mark.usefixtures("patient_pools")
 async def test_all_are_served_when_200_callers_write_to_one_user(postgres_url: str) -> None:
     """Writes of one user happen one after the other, and nobody waits in vain."""
     rng = random.Random(2)
