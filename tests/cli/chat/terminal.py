@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +44,20 @@ class Terminal:
         """Do what Ctrl-C does."""
         os.killpg(self._process.pid, signal.SIGINT)
 
+    def interrupt_until(self, wanted: str) -> str:
+        """Do what Ctrl-C does, again and again until a text is printed.
+
+        Readline prints its prompt a moment before it waits for a key, and notices no signal in between.
+        """
+        until = time.monotonic() + self._seconds
+        while wanted not in self._text[self._seen :]:
+            assert time.monotonic() < until, f"no {wanted!r} in {self._text[self._seen :]!r}"
+            self.interrupt()
+            pause = time.monotonic() + 1
+            while wanted not in self._text[self._seen :] and self._read(pause - time.monotonic()):
+                pass
+        return self.wait_for(wanted)
+
     def kill(self) -> None:
         """End the program without a word, as `kill -9` does."""
         self._process.kill()
@@ -62,7 +76,7 @@ class Terminal:
         until = time.monotonic() + self._seconds
         while self._read(until - time.monotonic()):
             pass
-        return self._process.wait(self._seconds)
+        return self._process.wait(max(1, until - time.monotonic()))
 
     def __enter__(self) -> Self:
         """Return the terminal itself."""
@@ -87,11 +101,3 @@ class Terminal:
             return False
         self._text += _CODES.sub("", raw.decode(errors="replace")).replace("\r", "")
         return bool(raw)
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until something has happened in another process; it must, within so many seconds."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -242,9 +241,7 @@ def test_ctrl_c_ends_the_answer_and_not_the_program(folder: Path) -> None:
         terminal.interrupt()
         terminal.wait_for("(stopped; this turn is not kept)")
         terminal.wait_for("you> ")
-        time.sleep(0.5)  # readline notices a signal only once it waits for a key, a moment behind its prompt
-        terminal.interrupt()
-        terminal.wait_for("to leave)")
+        terminal.interrupt_until("to leave)")
         terminal.type("now be quick\n")
         terminal.wait_for("done")
         terminal.type("/sessions\n")

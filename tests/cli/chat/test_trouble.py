@@ -4,16 +4,16 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from tests.cli.chat.terminal import Terminal, wait_until
+from tests.cli.chat.terminal import Terminal
 from tests.cli.chat.test_chat import MAIN, piped
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
+from tests.support.waiting import wait_until
 
 from recollect.bench.runtime import gateway_process
 from recollect.scope import Scope
@@ -99,7 +99,7 @@ def test_an_unknown_skill_is_said_before_anything_is_asked(tmp_path: Path) -> No
 
 def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -> None:
     """With `persist: after` the gateway is told at once, and not when the next line comes, too late."""
-    configure(tmp_path, port, 0.5, persist="after")
+    configure(tmp_path, port, 30, persist="after")
     command = [*MAIN, "chat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as process:
         assert process.stdin is not None
@@ -110,12 +110,12 @@ def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -
         wait_until(lambda: len(events_in(tmp_path)) == 3)
         assert events_in(tmp_path)[1:] == ["memory_gateway_add_succeeded", "memory_gateway_flush_succeeded"]
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(30) == 0
 
 
 def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) -> None:
     """The same at a terminal; `/why` shows how well each thing fitted that was recalled, and the events."""
-    configure(tmp_path, port, 0.5, persist="after")
+    configure(tmp_path, port, 30, persist="after")
     with Terminal([*MAIN, "chat"], tmp_path) as terminal:
         terminal.wait_for("you> ")
         terminal.type("Where is the boat?\n")
@@ -134,7 +134,7 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
     """The session keeps it first; what is broken off is only that the gateway is told."""
     with gateway_beside() as gateway:
         gateway.on("add", never())
-        configure(tmp_path, gateway.port, 60)
+        configure(tmp_path, gateway.port, 600)
         with Terminal([*MAIN, "chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_a_gateway_that_does_not_answer(tmp_path: Path) -> None:
     with gateway_beside() as gateway:
         gateway.on("search", never())
         gateway.on("add", never())
-        configure(tmp_path, gateway.port, 60, persist="after")
+        configure(tmp_path, gateway.port, 600, persist="after")
         with Terminal([*MAIN, "chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
@@ -168,9 +168,7 @@ def test_ctrl_c_leaves_a_gateway_that_does_not_answer(tmp_path: Path) -> None:
             terminal.type("/quit\n")
             terminal.wait_for("Ctrl-C leaves without)")
             terminal.interrupt()
-            started = time.monotonic()
-            assert terminal.ended() == 0
-            assert time.monotonic() - started < 20, "it waited for the gateway"
+            assert terminal.ended() == 0, "it waited for the gateway"
 
 
 def test_a_store_that_cannot_be_opened_does_not_end_the_chat(tmp_path: Path) -> None:
