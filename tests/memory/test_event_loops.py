@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import ADA, model_of, texts
+from tests.support.waiting import until
 
 from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
 from recollect.storage.opening import sqlite_path
@@ -63,11 +64,7 @@ async def test_store_is_closed_when_nobody_has_the_memory_any_more(sqlite_url: s
     assert has_log(sqlite_url)
     del memory
     gc.collect()
-    for _ in range(200):
-        if not has_log(sqlite_url):
-            break
-        await asyncio.sleep(0.01)
-    assert not has_log(sqlite_url)
+    await until(lambda: not has_log(sqlite_url))
 
 
 @pytest.mark.parametrize("moments", range(4))
