@@ -6,11 +6,12 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
+
+from tests.support.programs import MAIN, Program
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
@@ -18,19 +19,19 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 class Terminal:
     """A program at a terminal: what is typed goes in, what it prints can be waited for."""
 
-    def __init__(self, command: Sequence[str], folder: Path, *, seconds: float = 40) -> None:
-        """Start the program in a folder; every wait is over after so many seconds."""
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = 40
+    ) -> None:
+        """Start our command, or other Python code, in a folder; every wait is over after so many seconds."""
         self._seconds = seconds
         self._screen, theirs = pty.openpty()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT")}
-        self._process = subprocess.Popen(
-            command,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=folder,
-            env=environment | {"TERM": "xterm", "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
+        self._process = Program(
+            code,
+            arguments,
+            folder,
+            (theirs, theirs, theirs),
+            environment | {"TERM": "xterm", "PYTHONUNBUFFERED": "1"},
         )
         os.close(theirs)
         self._text = ""
@@ -84,9 +85,8 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         """End the program, if it is still there."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
         os.close(self._screen)
 
     def _read(self, seconds: float) -> bool:

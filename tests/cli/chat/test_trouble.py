@@ -116,7 +116,7 @@ def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -
 def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) -> None:
     """The same at a terminal; `/why` shows how well each thing fitted that was recalled, and the events."""
     configure(tmp_path, port, 30, persist="after")
-    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+    with Terminal(["chat"], tmp_path) as terminal:
         terminal.wait_for("you> ")
         terminal.type("Where is the boat?\n")
         terminal.wait_for("Lisbon")
@@ -135,7 +135,7 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
     with gateway_beside() as gateway:
         gateway.on("add", never())
         configure(tmp_path, gateway.port, 600)
-        with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+        with Terminal(["chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
             terminal.wait_for("I am the offline model")
@@ -154,7 +154,7 @@ def test_ctrl_c_leaves_a_gateway_that_does_not_answer(tmp_path: Path) -> None:
         gateway.on("search", never())
         gateway.on("add", never())
         configure(tmp_path, gateway.port, 600, persist="after")
-        with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+        with Terminal(["chat"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type("hello\n")
             wait_until(lambda: "search" in gateway.operations)
@@ -175,7 +175,7 @@ def test_a_store_that_cannot_be_opened_does_not_end_the_chat(tmp_path: Path) -> 
     """It is said at the beginning and after each answer, and the log does not write into the answers."""
     piped(tmp_path, "", "init")
     (tmp_path / ".recollect" / "recollect.db").mkdir()
-    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+    with Terminal(["chat"], tmp_path) as terminal:
         terminal.wait_for("What was said before cannot be read")
         terminal.wait_for("you> ")
         terminal.type("hello\n")
@@ -193,7 +193,7 @@ def test_a_store_that_cannot_be_opened_does_not_end_the_chat(tmp_path: Path) -> 
 def test_an_error_of_anybody_else_does_not_end_the_chat(tmp_path: Path) -> None:
     """Nor does a line that is no text, or a session that can be none."""
     piped(tmp_path, "", "init")
-    with Terminal([sys.executable, "-c", FAILING], tmp_path) as terminal:
+    with Terminal([], tmp_path, code=FAILING) as terminal:
         terminal.wait_for("model Failing")
         terminal.wait_for("you> ")
         terminal.type("fail now\n")
@@ -235,7 +235,7 @@ def test_a_pipe_says_in_a_line_that_a_part_of_memory_could_not_be_read(tmp_path:
     done = piped(tmp_path, "hello\n", "chat")
     (line,) = done.stderr.splitlines()
     assert line.startswith("Memory was not all there for this answer: StorageCorruptError: ")
-    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+    with Terminal(["chat"], tmp_path) as terminal:
         terminal.wait_for("you> ")
         terminal.type("/memory\n")
         terminal.wait_for("! ")
@@ -249,7 +249,7 @@ def test_a_chat_tells_that_changes_wait_for_approval(tmp_path: Path) -> None:
     (tmp_path / ".recollect").mkdir()
     memory = {"mode": "curated", "curated": {"approval": True}}
     (tmp_path / ".recollect" / "config.json").write_text(json.dumps({"memory": memory}), "utf-8")
-    with Terminal([*MAIN, "chat"], tmp_path) as terminal:
+    with Terminal(["chat"], tmp_path) as terminal:
         terminal.wait_for("you> ")
         terminal.type("Remember that my cat is called Tom.\n")
         terminal.wait_for("It waits for your approval")

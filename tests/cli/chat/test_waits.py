@@ -1,14 +1,13 @@
 """`recollect chat` while another process holds the store: it says what it waits for, and can stop."""
 
 import asyncio
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.cli.chat.terminal import Terminal
-from tests.cli.chat.test_chat import MAIN, piped
+from tests.cli.chat.test_chat import piped
 from tests.support.waiting import until
 
 from recollect.cli.chat.loop import told_waits
@@ -61,7 +60,7 @@ def prompts(folder: Path) -> list[str]:
 
 def test_a_chat_says_that_it_waits_for_the_store_and_saves_when_it_is_free(folder: Path) -> None:
     """On a line of its own behind the answer, once; nothing is lost."""
-    with Terminal([*MAIN, "chat"], folder) as terminal:
+    with Terminal(["chat"], folder) as terminal:
         terminal.wait_for("you> ")
         with held(folder):
             terminal.type("hello\n")
@@ -74,7 +73,7 @@ def test_a_chat_says_that_it_waits_for_the_store_and_saves_when_it_is_free(folde
 
 def test_ctrl_c_ends_the_wait_for_the_store_and_so_does_leaving(folder: Path) -> None:
     """The turn is not kept, also when the store is free later; nobody waits for it at the end."""
-    with Terminal([sys.executable, "-c", PATIENT], folder) as terminal:
+    with Terminal([], folder, code=PATIENT) as terminal:
         terminal.wait_for("you> ")
         with held(folder):
             terminal.type("hello\n")
