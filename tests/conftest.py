@@ -151,6 +151,14 @@ async def store(store_url: str) -> AsyncGenerator[Store]:
         yield opened
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _patient_pools() -> Generator[None]:
+    """Have callers wait long for a PostgreSQL connection: tests have crowds, and machines are busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 60)
+        yield
+
+
 async def _migrate(url: str) -> None:
     async with open_store(url):
         pass

@@ -10,6 +10,7 @@ import pytest
 from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, texts
 from tests.support.guards import Hoarder, SsnGuard
 from tests.support.models import Halting
+from tests.support.waiting import until
 
 from recollect import Agent, Memory, ModelError
 from recollect.agent.stream import RunStream
@@ -178,12 +179,10 @@ async def test_run_is_closed_at_once_when_a_loop_over_it_is_broken_off(sqlite_ur
             model = Halting("one ", "two ")
             async for _ in Agent(model, memory=memory).stream("hi", save_partial=True, **ADA):
                 break
-            for _ in range(100):
-                await asyncio.sleep(0.01)
-                if model.open == 0 and await memory.get_messages(**ADA):
-                    break
-            saved = await memory.get_messages(**ADA)
-        assert model.open == 0
+            await until(lambda: model.open == 0)
+            async with asyncio.timeout(30):
+                while not (saved := await memory.get_messages(**ADA)):
+                    pass
         assert texts(saved) == [("user", "hi"), ("assistant", "one ")]
     finally:
         gc.enable()

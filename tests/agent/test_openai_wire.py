@@ -233,7 +233,7 @@ async def test_request_is_closed_when_a_stream_is_left() -> None:
             event = await stream.next_event()
         assert event is not None
         assert event.text == "one "
-        await asyncio.wait_for(server.left.wait(), 5)
+        await asyncio.wait_for(server.left.wait(), 30)
 
 
 @both_modes

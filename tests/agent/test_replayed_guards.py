@@ -88,26 +88,34 @@ async def test_run_id_of_another_thread_is_a_conflict(sqlite_url: str, mode: Mod
             await answer(Agent(never, memory=memory), mode, "q", run_id="r1", **ADA | {"thread_id": "t2"})
 
 
-class Slow:
-    """Answers after a while, the first time maybe with a tool call."""
+class Held:
+    """Answers when it may, the first time maybe with a tool call."""
 
-    def __init__(self, seconds: float, *replies: str | ToolCall) -> None:
-        """Take how long to wait, and what to say."""
-        self._seconds, self._replies = seconds, list(replies)
+    def __init__(self, *replies: str | ToolCall) -> None:
+        """Take what to say."""
+        self._replies = list(replies)
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Wait and answer."""
         del messages
-        await asyncio.sleep(self._seconds)
+        self.asked.set()
+        await self.may_answer.wait()
         yield self._replies.pop(0)
 
 
 async def test_one_turn_is_kept_when_two_runs_of_one_id_are_under_way() -> None:
     """The later one is not mixed into the first, and does not say that it was saved."""
     async with Memory() as memory:
-        models = (Slow(0, "short answer"), Slow(0.02, CALL, "long answer"), Slow(0.03, "another answer"))
+        models = (Held("short answer"), Held(CALL, "long answer"), Held("another answer"))
         agents = [Agent(model, tools=[lookup], memory=memory) for model in models]
-        results = await asyncio.gather(*(agent.generate("q", run_id="r1", **ADA) for agent in agents))
+        runs = [asyncio.create_task(agent.generate("q", run_id="r1", **ADA)) for agent in agents]
+        for model in models:
+            await model.asked.wait()
+        for model, run in zip(models, runs, strict=True):
+            model.may_answer.set()
+            await run
+        results = [run.result() for run in runs]
         stored = await memory.get_messages(**ADA)
     assert [(result.text, result.saved) for result in results] == [
         ("short answer", True),

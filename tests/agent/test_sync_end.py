@@ -6,13 +6,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from psutil import Process
 from tests.support.agents import ADA, model_of
 from tests.support.models import Halting
+from tests.support.waiting import wait_until
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Scope, open_store
 from recollect.concurrency.portal import Portal
@@ -43,14 +43,6 @@ ENDINGS = {
 def portal_threads() -> list[threading.Thread]:
     """Return the threads of portals that run."""
     return [thread for thread in threading.enumerate() if thread.name == "recollect-portal"]
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that happens elsewhere."""
-    deadline = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

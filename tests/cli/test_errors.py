@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support import programs
 from typer.testing import CliRunner
 
 from recollect import (
@@ -23,17 +23,10 @@ ADA = ("--user", "ada", "--tenant", "1")
 
 
 def recollect(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the installed command in a process of its own."""
+    """Run the command in a process of its own."""
     clean = {name: value for name, value in os.environ.items() if name != "RECOLLECT_DATABASE_URL"}
-    return subprocess.run(
-        [sys.executable, "-c", "from recollect.cli.app import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=50,
-        env=clean | environment,
-    )
+    done = programs.run(arguments, Path.cwd(), environment=clean | environment)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def check_failure(done: "subprocess.CompletedProcess[str]", code: int, words: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.chat.test_chat import MAIN, piped
+from tests.support import programs
 
 DATABASE = ("--url", "sqlite:///.recollect/recollect.db", "--user", "local", "--system")
 COMMANDS = [
@@ -55,19 +56,27 @@ def change_log(folder: Path) -> bytes:
 def test_a_command_does_nothing_when_its_output_is_closed(folder: Path, words: tuple[str, ...]) -> None:
     """One line says so; a change that nobody is told of would be made again."""
     before = change_log(folder)
-    done = run_in_shell(folder, words, ">&-")
+    done = programs.run(words, folder, b"hi\n", stdout=programs.CLOSED)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"stdout: is closed" in done.stderr
+    assert change_log(folder) == before
+
+
+def test_python_starts_without_an_output_and_the_command_says_so(folder: Path) -> None:
+    """The same where a shell closes it before Python begins."""
+    done = run_in_shell(folder, ("memory", "undo"), ">&-")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "stdout: is closed" in done.stderr
-    assert change_log(folder) == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that only Linux has")
 @pytest.mark.parametrize("words", [("--help",), *COMMANDS[:5], *COMMANDS[6:]], ids=" ".join)
 def test_a_command_says_in_a_line_that_its_output_is_full(folder: Path, words: tuple[str, ...]) -> None:
     """Neither a traceback nor a second complaint when Python ends."""
-    done = run_in_shell(folder, words, ">/dev/full")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "No space left on device" in done.stderr
+    with Path("/dev/full").open("wb") as full:
+        done = programs.run(words, folder, b"hi\n", stdout=full.fileno())
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("--help",), *COMMANDS[:5], *COMMANDS[6:]], ids=" ".join)
@@ -76,15 +85,7 @@ def test_a_command_ends_quietly_when_its_reader_has_left(folder: Path, words: tu
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run(
-            [*MAIN, *words],
-            input=b"hi\n",
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=50,
-            cwd=folder,
-        )
+        done = programs.run(words, folder, b"hi\n", stdout=writing)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")

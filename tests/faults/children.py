@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
+from multiprocessing.synchronize import Barrier, Event
 from typing import Any, Concatenate, ParamSpec, Self
 
 import apsw
@@ -163,11 +163,11 @@ async def _outcome_of_opening(url: str, name: str, scope: Scope) -> str:
     return "ok"
 
 
-def hold_the_pen(line: Connection, path: str, seconds: float) -> None:
-    """Keep others from writing to a SQLite file for a while."""
+def hold_the_pen(line: Connection, path: str, over: Event) -> None:
+    """Keep others from writing to a SQLite file until that is over."""
     connection: Any = apsw.Connection(path)
     connection.execute("BEGIN IMMEDIATE")
     line.send_bytes(b"holding")
-    time.sleep(seconds)  # this is the fault itself: a writer that takes its time
+    over.wait(60)
     connection.execute("ROLLBACK")
     connection.close()

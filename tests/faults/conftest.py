@@ -10,6 +10,12 @@ from tests.faults.servers import OwnServer, running_server
 from tests.support.databases import postgres_database
 
 
+@pytest.fixture
+def impatient_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have callers give up soon, for tests in which there is no server."""
+    monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 2)
+
+
 @pytest.fixture(scope="session")
 def own_server() -> Generator[OwnServer]:
     """A durable server that tests may stop, kill and start again."""

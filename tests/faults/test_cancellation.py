@@ -40,9 +40,8 @@ async def test_turns_are_whole_or_absent_when_writers_are_cancelled(url: str, wr
             acks += [outcome for outcome in outcomes if isinstance(outcome, Ack)]
             cancelled += len(tasks) - len(outcomes)
         acks.append(await make_turn(rng, "afterwards").write(store))
-        await check_whole(store, acks)
-    assert acks
-    assert cancelled > ROUNDS // 10, "hardly any task was cancelled in time"
+        await _check_at_the_end(url, store, acks)
+    assert cancelled > ROUNDS // 10  # even if only those are that had not begun
 
 
 async def test_turns_are_whole_or_absent_when_calls_time_out(url: str) -> None:
@@ -57,7 +56,7 @@ async def test_turns_are_whole_or_absent_when_calls_time_out(url: str) -> None:
             except TimeoutError:
                 continue
         acks.append(await make_turn(rng, "afterwards").write(store))
-        await check_whole(store, acks)
+        await _check_at_the_end(url, store, acks)
 
 
 async def test_reads_work_on_when_readers_are_cancelled(url: str) -> None:
@@ -69,15 +68,18 @@ async def test_reads_work_on_when_readers_are_cancelled(url: str) -> None:
         for _ in range(ROUNDS):
             tasks = [asyncio.create_task(_some_read(rng, store)) for _ in range(4)]
             await _cancelled_on_the_way(rng, tasks)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             first, second = await asyncio.gather(*(store.last_messages(None, scope=SCOPES[0]) for _ in "ab"))
         assert first == second
         assert await check_whole(store, []) == 30
 
 
 @pytest.mark.parametrize("writers", [1, 6])
-async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(tmp_path: Path, writers: int) -> None:
+async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(
+    tmp_path: Path, writers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody waits for the rest of the time that a writer has for a write that nobody wants any more."""
+    monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", 600)
     rng = random.Random(6)
     path = tmp_path / "busy.db"
     async with open_store(f"sqlite:///{path}") as store:
@@ -88,7 +90,7 @@ async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(tmp_path
         await asyncio.sleep(0.2)
         for task in tasks:
             task.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.wait(tasks)
             await store.close()
         other.close()
@@ -124,7 +126,7 @@ async def test_no_transaction_stays_open_when_tasks_were_cancelled(postgres_url:
             tasks = [asyncio.create_task(call) for call in (*calls, _some_read(rng, store))]
             await _cancelled_on_the_way(rng, tasks)
         await asyncio.gather(*(store.set_state("calm", scope=scope) for scope in USERS))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while sessions := _busy_sessions(postgres_url):
                 await store.epoch(scope=USERS[0])
         assert not sessions
@@ -159,7 +161,7 @@ async def test_closing_again_closes_when_the_first_try_was_cancelled(tmp_path: P
     await asyncio.sleep(0)
     closing.cancel()
     await asyncio.gather(closing, *writes, return_exceptions=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await store.close()
     assert not path.with_name("store.db-wal").exists(), "the last connection to a file removes its log"
 
@@ -173,9 +175,22 @@ async def test_closing_ends_when_writers_are_cancelled_meanwhile(url: str) -> No
         await asyncio.sleep(rng.uniform(0, LONGEST_WAIT))
         for task in rng.sample(tasks, 6):
             task.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await store.close()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _check_at_the_end(url: str, store: Store, acks: list[Ack]) -> None:
+    """Check the turns once nothing goes on any more: a write may outlive its cancelled caller.
+
+    Closing waits for such writes. In memory they happen one after the other, so that the last was the last.
+    """
+    if url == "sqlite://":
+        await check_whole(store, acks)
+        return
+    await store.close()
+    async with open_store(url) as opened:
+        await check_whole(opened, acks)
 
 
 async def _cancelled_on_the_way(rng: random.Random, tasks: list[asyncio.Task[Any]]) -> list[object]:

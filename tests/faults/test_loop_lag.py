@@ -2,47 +2,40 @@
 
 import asyncio
 import random
-import statistics
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.faults.children import Child, hold_the_pen
+from tests.faults.children import Child, forks, hold_the_pen
 from tests.faults.turns import make_turn
 
 from recollect import Message, Scope, Store, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.timeout(120)]
 
-MESSAGES = 20_000
-TICK = 0.002  # seconds between two looks at the clock
-TYPICAL_LAG = 0.02
-LONGEST_LAG = 0.5
+MESSAGES = 6_000
+LONGEST_SHARE = 0.25  # of the processor time of all, without a turn for others
+TICK = 0.002  # seconds between two turns of the event loop
 SCOPE = Scope(1, "ann", "long")
 
 
 async def test_loop_goes_on_when_a_large_user_is_exported_imported_and_cleared(sqlite_url: str) -> None:
-    """Twenty thousand messages are moved while other tasks are served."""
+    """Thousands of messages are moved while other tasks are served."""
     async with open_store(sqlite_url) as store:
         await _fill(store)
-        with _lag_of("export") as lags:
+        async with _beside_the_loop():
             lines = [line async for line in store.export(scope=SCOPE)]
         assert len(lines) > MESSAGES
-        _check(lags)
-        with _lag_of("import") as lags:
+        async with _beside_the_loop():
             await store.import_(lines, scope=Scope(2, "bob"))
-        _check(lags)
-        with _lag_of("history") as lags:
+        async with _beside_the_loop():
             assert len(await store.user_history(scope=Scope(2, "bob"))) == MESSAGES
-        _check(lags)
-        with _lag_of("clear") as lags:
+        async with _beside_the_loop():
             assert await store.clear_history(scope=SCOPE) == MESSAGES
-        _check(lags)
-        with _lag_of("erase") as lags:
+        async with _beside_the_loop():
             assert (await store.erase(scope=Scope(2, "bob"))).counts["messages"] == MESSAGES
-        _check(lags)
 
 
 async def test_loop_goes_on_when_another_process_holds_the_file(tmp_path: Path) -> None:
@@ -51,14 +44,16 @@ async def test_loop_goes_on_when_another_process_holds_the_file(tmp_path: Path) 
     path = tmp_path / "store.db"
     async with open_store(f"sqlite:///{path}") as store:
         await make_turn(rng, "before").write(store)
-        with Child(hold_the_pen, str(path), 0.7) as child:
+        over = forks.Event()
+        with Child(hold_the_pen, str(path), over) as child:
             assert child.hear() == b"holding"
-            started = time.monotonic()
-            with _lag_of("waiting") as lags:
-                await asyncio.gather(*(make_turn(rng, f"{number}").write(store) for number in range(5)))
-                assert time.monotonic() - started > 0.4, "nobody had to wait"
+            writes = asyncio.gather(*(make_turn(rng, f"{number}").write(store) for number in range(5)))
+            for _ in range(100):
+                await asyncio.sleep(TICK)
+            assert not writes.done()
+            over.set()
+            assert len(await writes) == 5
             child.finish()
-        _check(lags)
 
 
 async def _fill(store: Store) -> None:
@@ -68,29 +63,25 @@ async def _fill(store: Store) -> None:
         await store.append_turn(turn, scope=SCOPE)
 
 
-@contextmanager
-def _lag_of(what: str) -> Generator[list[float]]:
-    """Measure by how much the event loop is late, for the length of a block.
+@asynccontextmanager
+async def _beside_the_loop() -> AsyncGenerator[None]:
+    """Make sure that a block leaves the event loop free: most of its work is done in other threads.
 
-    A loop that this process keeps waiting is late by the processor time that the process has taken meanwhile.
-    More than that is the machine's doing, which other tests keep busy.
+    Processor time is compared with processor time, because the machine may be busy with something else.
     """
-    lags: list[float] = []
+    turns: list[float] = []
 
     async def watch() -> None:
         while True:
-            started, worked = time.perf_counter(), time.process_time()
+            started = time.thread_time()
             await asyncio.sleep(TICK)
-            lags.append(min(time.perf_counter() - started - TICK, time.process_time() - worked))
+            turns.append(time.thread_time() - started)
 
-    task = asyncio.get_running_loop().create_task(watch(), name=what)
-    try:
-        yield lags
-    finally:
-        task.cancel()
-
-
-def _check(lags: list[float]) -> None:
-    assert lags, "the event loop never ran"
-    assert statistics.median(lags) < TYPICAL_LAG
-    assert max(lags) < LONGEST_LAG
+    task = asyncio.create_task(watch())
+    await asyncio.sleep(TICK)  # it watches from the first moment on
+    started = time.process_time()
+    yield
+    spent = time.process_time() - started
+    await asyncio.sleep(2 * TICK)  # and what was the last
+    task.cancel()
+    assert max(turns) < LONGEST_SHARE * spent, f"{max(turns)} of {spent} seconds in one go"

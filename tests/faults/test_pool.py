@@ -62,7 +62,7 @@ class _Census:
 
     def _count(self) -> None:
         with psycopg.connect(self._url, autocommit=True) as connection:
-            while not self._over.is_set():
+            while not self.counts or not self._over.is_set():
                 rows: list[Any] = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity "
                     "WHERE datname = current_database() AND pid <> pg_backend_pid() "

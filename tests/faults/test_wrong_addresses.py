@@ -1,10 +1,10 @@
 """Addresses of many wrong shapes: the error names the argument and never repeats a password."""
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 
 import pytest
@@ -102,31 +102,31 @@ def test_sync_functions_say_the_same_when_the_address_is_malformed() -> None:
 @pytest.mark.postgres
 async def test_error_comes_soon_when_no_server_listens(closed_port: int) -> None:
     """A closed port is reported at once, with the place and without the password."""
-    started = time.monotonic()
     error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{closed_port}/db")
     assert isinstance(error, StorageUnavailableError), repr(error)
-    assert time.monotonic() - started < 5
+    assert "refused" in str(error)
     assert "127.0.0.1" in str(error)
     assert SECRET not in _all_text(error)
 
 
 @pytest.mark.postgres
-@pytest.mark.timeout(60)
-async def test_error_comes_in_time_when_the_server_never_answers(silent_port: int) -> None:
+async def test_error_comes_in_time_when_the_server_never_answers(
+    silent_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A port that takes connections and says nothing is given up after the time that the address names."""
-    started = time.monotonic()
-    error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{silent_port}/db?connect_timeout=2")
-    assert time.monotonic() - started < 4
+    monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 600)
+    async with asyncio.timeout(45):
+        error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{silent_port}/db?connect_timeout=2")
     assert isinstance(error, StorageUnavailableError), repr(error)
     assert SECRET not in _all_text(error)
 
 
 @pytest.fixture
-def closed_port() -> int:
-    """A port of this machine on which nobody listens."""
+def closed_port() -> Generator[int]:
+    """A port of this machine on which nobody listens, nor begins to as long as it is taken."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture

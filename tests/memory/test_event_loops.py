@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import ADA, model_of, texts
+from tests.support.waiting import until
 
 from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
 from recollect.storage.opening import sqlite_path
@@ -63,11 +64,28 @@ async def test_store_is_closed_when_nobody_has_the_memory_any_more(sqlite_url: s
     assert has_log(sqlite_url)
     del memory
     gc.collect()
-    for _ in range(200):
-        if not has_log(sqlite_url):
-            break
-        await asyncio.sleep(0.01)
-    assert not has_log(sqlite_url)
+    await until(lambda: not has_log(sqlite_url))
+
+
+@pytest.mark.parametrize("moments", range(4))
+@pytest.mark.parametrize("engine", ["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)])
+def test_nobody_complains_when_a_memory_is_forgotten_and_its_loop_ends(
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture, engine: str, moments: int
+) -> None:
+    """The end of the loop may cancel the closing of the store, also before it began."""
+    url = request.getfixturevalue(engine)
+
+    async def talk() -> None:
+        memory = Memory(url)
+        await memory.add_message("user", "hi", **ADA)
+        del memory
+        gc.collect()
+        for _ in range(moments):
+            await asyncio.sleep(0)
+
+    asyncio.run(talk())
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_memory_in_memory_says_so_when_another_loop_uses_it() -> None:

@@ -214,7 +214,7 @@ def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
 
     async def go_on() -> None:
         work.start("subject", note())
-        await asyncio.wait_for(work.settled(), 5)
+        await asyncio.wait_for(work.settled(), 30)
 
     loop.run_until_complete(begin())
     asyncio.run(go_on())
@@ -234,7 +234,7 @@ def test_loop_that_was_left_standing_is_not_waited_for() -> None:
         work.start("subject", asyncio.sleep(3600))
 
     loop.run_until_complete(begin())
-    asyncio.run(asyncio.wait_for(work.settled(), 5))
+    asyncio.run(asyncio.wait_for(work.settled(), 30))
     (task,) = asyncio.all_tasks(loop)
     task.cancel()
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))

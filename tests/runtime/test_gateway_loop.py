@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +289,7 @@ async def test_a_failure_to_write_an_event_is_not_swallowed_by_the_backend(tmp_p
     """The backend raises it; in the loop it is told in the trace, and the chat goes on."""
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine")) as setup:
         await setup.say("run", "hello")
-        with sqlite3.connect(tmp_path / ".recollect" / "recollect.db") as database:
+        with closing(sqlite3.connect(tmp_path / ".recollect" / "recollect.db")) as database:
             database.execute("ALTER TABLE events RENAME TO events_away")
         result = await setup.say("run", "again")
         assert result.text == "fine"

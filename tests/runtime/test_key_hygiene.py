@@ -43,7 +43,7 @@ async def test_the_key_is_in_nothing_that_can_be_seen(
     failure: Mode,
 ) -> None:
     """Output, logs, events, results, reprs, status and every file that the run left but the configuration."""
-    gateway = {"timeoutSeconds": failure.seconds}
+    gateway = {"timeoutSeconds": failure.few_seconds}
     seen: list[str] = []
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=gateway) as setup:
         for operation in [failure.only] if failure.only else ["flush", "add", "search"]:

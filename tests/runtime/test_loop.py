@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ async def test_skills_are_shown_for_their_run_and_never_kept(tmp_path: Path, mod
     assert "Reef early." in model.shown[0][0].text
     assert "Reef" not in str([message.text for message in model.shown[1]])
     assert len(model.shown) == 2
-    with sqlite3.connect(tmp_path / ".recollect" / "recollect.db") as database:
+    with closing(sqlite3.connect(tmp_path / ".recollect" / "recollect.db")) as database:
         assert not any("Reef" in line for line in database.iterdump())
 
 

@@ -89,7 +89,7 @@ class _Thread:
         """Wait until nothing is under way any more, or give it up when there is no time."""
         self.loop.call_later(_LONGEST_FINISH, self._hurry.set)  # some things never end by themselves
         hurried = asyncio.create_task(self._hurry.wait())
-        while others := asyncio.all_tasks() - {asyncio.current_task(), hurried}:
+        while others := await _running_tasks() - {asyncio.current_task(), hurried}:
             if not hurried.done():
                 await asyncio.wait({hurried, *others}, return_when=asyncio.FIRST_COMPLETED)
                 continue
@@ -97,6 +97,12 @@ class _Thread:
                 task.cancel()
             await asyncio.wait(others)
         hurried.cancel()
+
+
+async def _running_tasks() -> set[asyncio.Task[Any]]:
+    """Return the tasks of this loop, with those that it was just asked to begin."""
+    await asyncio.sleep(0)
+    return asyncio.all_tasks()
 
 
 _running: set[_Thread] = set()

@@ -5,6 +5,7 @@ ids). It begins with a line that says what it is and ends with one that counts t
 a file that was cut short is noticed before anything is written.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -59,7 +60,7 @@ class Transfer(StoreCore):
         threads, events that are new are added, and of two memory values, states or working memories the newer
         one stays.
         """
-        parcel = read_parcel(await _collected(lines))
+        parcel = await asyncio.to_thread(read_parcel, await _collected(lines))
         work = partial(_import, parcel, scope, merge=merge, time=to_micros(self._clock()))
         return await self._write(work, scope, heavy=True)
 

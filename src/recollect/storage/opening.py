@@ -246,9 +246,22 @@ def _begin_to_close(loop: _Loop, opened: _Opened) -> None:
     closing = opened.closing
     # The end of the loop may have come before this, or just be closing it.
     if closing is not None and closing.ag_frame is not None and not closing.ag_running:
+        _hold(closing, loop)
         task = loop.create_task(_close_beside_the_loop(opened.store, closing))
         _under_way.add(task)
         task.add_done_callback(_under_way.discard)
+
+
+def _hold(closing: AsyncGeneratorType[None, None], loop: _Loop) -> None:
+    """Keep a generator until it is closed.
+
+    A loop that ends cancels the task that closes it, maybe before it began, and then closes the generators
+    that are still there. For one that is thrown away at that moment it would begin a task that nobody runs.
+    """
+    for held, its_loop in [*_held.items()]:  # loops of other threads may have some too
+        if held.ag_frame is None or its_loop.is_closed():
+            _held.pop(held, None)
+    _held[closing] = loop
 
 
 async def _close_beside_the_loop(store: Store, closing: AsyncGeneratorType[None, None]) -> None:
@@ -259,6 +272,7 @@ async def _close_beside_the_loop(store: Store, closing: AsyncGeneratorType[None,
 
 
 _under_way: set[asyncio.Task[None]] = set()  # a loop does not hold on to its tasks
+_held: dict[AsyncGeneratorType[None, None], _Loop] = {}
 
 
 def _look_at(task: asyncio.Task[_Opened]) -> None:

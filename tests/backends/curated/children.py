@@ -37,7 +37,15 @@ def write_share(line: Connection, path: str, index: int, gate: Barrier, log_limi
     line.send_bytes(b"done")
 
 
-def kill_writers(line: Connection, path: str, rounds: int, seed: int, log_limit: int = LOG_LIMIT) -> None:
+def kill_writers(
+    line: Connection,
+    path: str,
+    rounds: int,
+    seed: int,
+    log_limit: int = LOG_LIMIT,
+    *,
+    until_one_drops: bool = False,
+) -> None:
     """Have writers killed at random moments, and report what was wrong behind each."""
     rng = random.Random(seed)
     folder = CuratedFolder(Path(path), log_limit=log_limit)
@@ -48,15 +56,24 @@ def kill_writers(line: Connection, path: str, rounds: int, seed: int, log_limit:
     slowest = 3 * (time.monotonic() - started) / _WARM_UP
     problems: list[str] = []
     count, written = _WARM_UP - 1, 0
-    for number in range(rounds):
+    number = 0
+    # Some kill has to hit the moment between log and file, but which one does is a matter of chance.
+    while number < rounds or (until_one_drops and number < 50 * rounds and not _dropped(folder)):
         acknowledged = _killed(folder, count, f"{number}", rng.uniform(0, slowest))
         found, problem = _state(folder)
         if found not in (acknowledged, acknowledged + 1) or problem:
             problems.append(f"round {number}: {found} behind {acknowledged}: {problem}")
         written += found - count
         count = found
-    dropped = sum(not change.is_applied for change in folder.history().changes)
-    line.send_bytes(json.dumps({"problems": problems, "written": written, "dropped": dropped}).encode())
+        number += 1
+    line.send_bytes(
+        json.dumps({"problems": problems, "written": written, "dropped": _dropped(folder)}).encode()
+    )
+
+
+def _dropped(folder: CuratedFolder) -> int:
+    """Return how many changes were logged and not made."""
+    return sum(not change.is_applied for change in folder.history().changes)
 
 
 def _killed(folder: CuratedFolder, count: int, name: str, seconds: float) -> int:

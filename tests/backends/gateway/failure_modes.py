@@ -40,6 +40,11 @@ class Mode:
         """How long calls may take."""
         return SHORT if self.category == "timeout" else 30.0
 
+    @property
+    def few_seconds(self) -> float:
+        """How long calls may take where none has to succeed."""
+        return 0.2 if self.category == "timeout" else self.seconds
+
     def __str__(self) -> str:
         """Name it in the name of a test."""
         return self.name

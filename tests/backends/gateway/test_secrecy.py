@@ -99,7 +99,7 @@ async def test_key_is_nowhere_after_a_failure(
     async with gateway_server() as server:
         for operation in OPERATIONS:
             server.on(operation, mode.behaviour)
-        seen = await everything_of(server, mode.seconds)
+        seen = await everything_of(server, mode.few_seconds)
         assert all(KEY in request.body.decode() for request in server.requests), "it was sent"
     printed = capfd.readouterr()
     assert "connect_tcp" in logs.said.getvalue(), "the HTTP library was listened to"

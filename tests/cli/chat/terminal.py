@@ -6,11 +6,12 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
+
+from tests.support.programs import MAIN, Program
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
@@ -18,19 +19,19 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 class Terminal:
     """A program at a terminal: what is typed goes in, what it prints can be waited for."""
 
-    def __init__(self, command: Sequence[str], folder: Path, *, seconds: float = 40) -> None:
-        """Start the program in a folder; every wait is over after so many seconds."""
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = 40
+    ) -> None:
+        """Start our command, or other Python code, in a folder; every wait is over after so many seconds."""
         self._seconds = seconds
         self._screen, theirs = pty.openpty()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT")}
-        self._process = subprocess.Popen(
-            command,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=folder,
-            env=environment | {"TERM": "xterm", "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
+        self._process = Program(
+            code,
+            arguments,
+            folder,
+            (theirs, theirs, theirs),
+            environment | {"TERM": "xterm", "PYTHONUNBUFFERED": "1"},
         )
         os.close(theirs)
         self._text = ""
@@ -43,6 +44,20 @@ class Terminal:
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""
         os.killpg(self._process.pid, signal.SIGINT)
+
+    def interrupt_until(self, wanted: str) -> str:
+        """Do what Ctrl-C does, again and again until a text is printed.
+
+        Readline prints its prompt a moment before it waits for a key, and notices no signal in between.
+        """
+        until = time.monotonic() + self._seconds
+        while wanted not in self._text[self._seen :]:
+            assert time.monotonic() < until, f"no {wanted!r} in {self._text[self._seen :]!r}"
+            self.interrupt()
+            pause = time.monotonic() + 1
+            while wanted not in self._text[self._seen :] and self._read(pause - time.monotonic()):
+                pass
+        return self.wait_for(wanted)
 
     def kill(self) -> None:
         """End the program without a word, as `kill -9` does."""
@@ -62,7 +77,7 @@ class Terminal:
         until = time.monotonic() + self._seconds
         while self._read(until - time.monotonic()):
             pass
-        return self._process.wait(self._seconds)
+        return self._process.wait(max(1, until - time.monotonic()))
 
     def __enter__(self) -> Self:
         """Return the terminal itself."""
@@ -70,9 +85,8 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         """End the program, if it is still there."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
         os.close(self._screen)
 
     def _read(self, seconds: float) -> bool:
@@ -87,11 +101,3 @@ class Terminal:
             return False
         self._text += _CODES.sub("", raw.decode(errors="replace")).replace("\r", "")
         return bool(raw)
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until something has happened in another process; it must, within so many seconds."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.05)

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.chat.terminal import Terminal
+from tests.support import programs
 
 MAIN = [sys.executable, "-c", "from recollect.cli.app import main; main()"]
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +39,8 @@ def folder(tmp_path: Path) -> Path:
 
 def piped(folder: Path, text: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run one of our commands with a text as its standard input."""
-    return fed([*MAIN, *arguments], folder, text)
+    done = programs.run(arguments, folder, text.encode())
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def fed(command: list[str], folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
@@ -140,23 +141,14 @@ def test_a_model_that_cannot_be_used_is_an_error_for_each_prompt(folder: Path) -
 
 def test_a_pipe_that_is_not_utf_8_is_refused(folder: Path) -> None:
     """It is said, instead of answering something that nobody asked."""
-    done = subprocess.run(
-        [*MAIN, "chat"], input=b"caf\xe9\n", capture_output=True, check=False, timeout=50, cwd=folder
-    )
+    done = programs.run(["chat"], folder, b"caf\xe9\n")
     assert done.returncode == 2
     assert b"is not text in UTF-8" in done.stderr
 
 
 def test_a_line_that_is_not_utf_8_costs_no_other_line_its_answer(folder: Path) -> None:
     """A program that reads JSON is told of it in JSON, in its place."""
-    done = subprocess.run(
-        [*MAIN, "chat", "--json"],
-        input=b"one\ncaf\xe9\ntwo\n",
-        capture_output=True,
-        check=False,
-        timeout=50,
-        cwd=folder,
-    )
+    done = programs.run(["chat", "--json"], folder, b"one\ncaf\xe9\ntwo\n")
     first, second, third = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, done.stderr) == (2, b"")
     assert first["session_id"] == second["session_id"] == third["session_id"]
@@ -184,7 +176,7 @@ def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path:
 
 def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
     """Answers stream, commands work, and coming back goes on where it ended."""
-    with Terminal([*MAIN, "chat"], folder) as terminal:
+    with Terminal(["chat"], folder) as terminal:
         terminal.wait_for("memory curated")
         terminal.wait_for("you> ")
         terminal.type("/why\n")
@@ -212,7 +204,7 @@ def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
         terminal.wait_for("Session ")
         terminal.type("/quit\n")
         assert terminal.ended() == 0
-    with Terminal([*MAIN, "chat"], folder) as terminal:
+    with Terminal(["chat"], folder) as terminal:
         terminal.wait_for("Going on with session")
         terminal.wait_for("you> ")
         terminal.type("\x04")
@@ -221,7 +213,7 @@ def test_a_chat_at_a_terminal_answers_explains_and_ends(folder: Path) -> None:
 
 def test_the_arrow_keys_bring_back_what_was_typed(folder: Path) -> None:
     """The line before comes back with the up key."""
-    with Terminal([*MAIN, "chat"], folder) as terminal:
+    with Terminal(["chat"], folder) as terminal:
         terminal.wait_for("you> ")
         terminal.type("/nonsense\n")
         terminal.wait_for("There is no command /nonsense")
@@ -235,16 +227,14 @@ def test_the_arrow_keys_bring_back_what_was_typed(folder: Path) -> None:
 
 def test_ctrl_c_ends_the_answer_and_not_the_program(folder: Path) -> None:
     """What was broken off is not kept; the next prompt is answered."""
-    with Terminal([sys.executable, "-c", SLOW], folder) as terminal:
+    with Terminal([], folder, code=SLOW) as terminal:
         terminal.wait_for("you> ")
         terminal.type("tell me slowly\n")
         terminal.wait_for("one two three")
         terminal.interrupt()
         terminal.wait_for("(stopped; this turn is not kept)")
         terminal.wait_for("you> ")
-        time.sleep(0.5)  # readline notices a signal only once it waits for a key, a moment behind its prompt
-        terminal.interrupt()
-        terminal.wait_for("to leave)")
+        terminal.interrupt_until("to leave)")
         terminal.type("now be quick\n")
         terminal.wait_for("done")
         terminal.type("/sessions\n")

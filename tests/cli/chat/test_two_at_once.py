@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from tests.cli.chat.terminal import Terminal
-from tests.cli.chat.test_chat import MAIN, answers, piped
+from tests.cli.chat.test_chat import answers, piped
 
 
 def noted(folder: Path) -> list[str]:
@@ -17,7 +17,7 @@ def noted(folder: Path) -> list[str]:
 def test_two_chats_at_once_each_keep_their_session_and_share_what_is_noted(tmp_path: Path) -> None:
     """Nothing is lost between them, and each sees at once what the other has noted."""
     piped(tmp_path, "", "init")
-    with Terminal([*MAIN, "chat"], tmp_path) as first, Terminal([*MAIN, "chat"], tmp_path) as second:
+    with Terminal(["chat"], tmp_path) as first, Terminal(["chat"], tmp_path) as second:
         for terminal in (first, second):
             terminal.wait_for("you> ")
         for number in range(4):
@@ -43,7 +43,7 @@ def test_a_chat_goes_on_behind_one_that_was_killed(tmp_path: Path) -> None:
     piped(tmp_path, "", "init")
     piped(tmp_path, "Remember that I am Ada.\n", "chat", "--session", "s1")
     for pause in (0.0, 0.01, 0.03, 0.1):
-        with Terminal([*MAIN, "chat", "--session", "s1"], tmp_path) as terminal:
+        with Terminal(["chat", "--session", "s1"], tmp_path) as terminal:
             terminal.wait_for("you> ")
             terminal.type(f"Remember that I waited for {pause}.\n")
             time.sleep(pause)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import Embedder as PydanticEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel as ScriptedModel
+from tests.support.waiting import until
 
 from recollect import EmbedderError, InvalidArgumentError
 from recollect.recall.embedding.embedder import Embedder, Embedding, as_embedder
@@ -192,7 +193,7 @@ async def test_failure_is_ours_when_the_embedder_raises(error: BaseException) ->
         raise error
 
     with pytest.raises(EmbedderError, match=type(error).__name__) as caught:
-        await asyncio.wait_for(as_embedder(Plain(fail)).query("x"), 5)
+        await asyncio.wait_for(as_embedder(Plain(fail)).query("x"), 30)
     assert caught.value.__cause__ is not None
     assert len(str(caught.value)) < 500
 
@@ -203,13 +204,18 @@ async def test_caller_leaves_in_time_when_a_synchronous_embedder_hangs() -> None
     answer: object = None
     hanging = Plain(lambda _: answer if gate.wait() else None)
     embedding = as_embedder(hanging)
-    for _ in range(7):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(embedding.query("x"), 0.02)
+    calls = [asyncio.create_task(embedding.query("x")) for _ in range(7)]
+    await until(lambda: len(hanging.threads) == 4)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(embedding.query("x"), 0.02)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    assert all(call.cancelled() for call in calls)
     assert len(hanging.threads) == 4
-    gate.set()
     answer = [1.0, 0.0, 0.0]
-    assert (await asyncio.wait_for(embedding.query("x"), 5)).shape == (3,)
+    gate.set()
+    assert (await asyncio.wait_for(embedding.query("x"), 30)).shape == (3,)
     assert len(hanging.threads) == 5
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.embedders import Broken, Held, Words
+from tests.support.waiting import until
 
 from recollect import Agent, EmbedderError, Memory, Message, Scope, Store
 from recollect.recall.embedding.embedder import as_embedder
@@ -171,8 +172,7 @@ async def test_settled_raises_nothing_when_the_embedder_recovered_meanwhile(
     embedder = Broken(documents=True)
     async with memory_of(store, embedder) as memory:
         await memory.add_message("user", "The cello is in the attic.")
-        while "messages wait for their vectors" not in caplog.text:  # noqa: ASYNC110 - another task logs it
-            await asyncio.sleep(0.001)
+        await until(lambda: "messages wait for their vectors" in caplog.text)
         embedder.documents = False
         await memory.add_message("user", "The violin too.")
         await memory.settled()

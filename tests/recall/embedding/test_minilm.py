@@ -80,9 +80,9 @@ async def test_text_beyond_the_model_does_not_count() -> None:
     embedding = as_embedder(MiniLM())
     words = "word " * 300
     assert np.array_equal(await embedding.query(words), await embedding.query(words + "and another thing"))
-    begun = time.perf_counter()
+    begun = time.process_time()
     await embedding.query(words * 20_000)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     short = "word " * 200
     assert not np.array_equal(await embedding.query(short), await embedding.query(short + "and another"))
 
@@ -91,6 +91,9 @@ async def test_question_does_not_wait_for_documents() -> None:
     """A long batch is under way; a question is answered long before it ends."""
     embedding = as_embedder(MiniLM())
     await embedding.query("load the model")
+    begun = time.process_time()
+    await embedding.documents(["word " * 250] * 10)
+    for_ten = time.process_time() - begun
     batch = asyncio.create_task(embedding.documents(["word " * 250] * 400))
     await asyncio.sleep(0.05)
     await embedding.query("and now?")
@@ -99,9 +102,9 @@ async def test_question_does_not_wait_for_documents() -> None:
     with pytest.raises(asyncio.CancelledError):
         await batch
     # What was cancelled makes room at once: the threads do not work off what nobody waits for.
-    begun = time.perf_counter()
+    begun = time.process_time()
     await embedding.documents(["short"])
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 10 * for_ten
 
 
 async def test_event_loop_is_free_while_the_model_works() -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 from tests.support.embedders import Words
+from tests.support.waiting import until
 
 from recollect import Memory, Message, Scope, StorageError, Store
 from recollect.recall.index.cache import ImageCache
@@ -134,22 +134,25 @@ async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
     scope = await save(store, "ada", "one")
     assert len(await numbers(cache, scope, store)) == 1
     await save(store, "ada", *(f"message {n}" for n in range(2_500)))
-    begun, plain = threading.Event(), Image.apply
+    begun, may_go_on, over, plain = threading.Event(), threading.Event(), threading.Event(), Image.apply
 
     def slow(image: Image, changes: SearchChanges) -> bool:
         begun.set()
-        time.sleep(0.2)  # the thread that cannot be cancelled
-        return plain(image, changes)
+        may_go_on.wait(30)  # the thread that cannot be cancelled
+        try:
+            return plain(image, changes)
+        finally:
+            over.set()
 
     monkeypatch.setattr(Image, "apply", slow)
     search = asyncio.create_task(numbers(cache, scope, store))
-    while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
-        await asyncio.sleep(0.001)
+    await until(begun.is_set)
     search.cancel()
     await asyncio.gather(search, return_exceptions=True)
     monkeypatch.setattr(Image, "apply", plain)
     found = await numbers(cache, scope, store)
-    await asyncio.sleep(0.3)
+    may_go_on.set()
+    await until(over.is_set)
     assert found == await numbers(cache, scope, store)
     assert len(found) == len(set(found)) == 2_501
     await handle.close()
