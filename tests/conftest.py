@@ -31,6 +31,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
 SERVER_FOLDER = pytest.StashKey[Path]()
 
+TESTS = Path(__file__).parent
+COVERED = ("guards", "memory", "pipeline")
+"""The rooms whose own tests reach every branch of them; other tests do not count and are not slowed down."""
+
 
 class Node(Protocol):
     """What pytest-xdist, which has no types, tells of a worker."""
@@ -60,11 +64,14 @@ def pytest_configure_node(node: Node) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, unless the profile is the long one."""
-    late = [] if IS_LONG else [item for item in items if item.get_closest_marker("long")]
+    """Leave out what takes long, unless the profile is the long one; trace the tests of covered rooms alone."""
+    late = set[pytest.Item]() if IS_LONG else {item for item in items if item.get_closest_marker("long")}
     if late:
-        config.hook.pytest_deselected(items=late)
+        config.hook.pytest_deselected(items=list(late))
         items[:] = [item for item in items if item not in late]
+    for item in items:
+        if not any(item.path.is_relative_to(TESTS / room) for room in COVERED):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture
