@@ -64,7 +64,7 @@ def pytest_configure_node(node: Node) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, unless the profile is the long one; trace the tests of covered rooms alone."""
+    """Leave out what takes long, unless the profile is the long one; trace tests of covered rooms alone."""
     late = set[pytest.Item]() if IS_LONG else {item for item in items if item.get_closest_marker("long")}
     if late:
         config.hook.pytest_deselected(items=list(late))
