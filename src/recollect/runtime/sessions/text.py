@@ -15,6 +15,15 @@ from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.text.quoting import fenced
 from recollect.text.terms import terms_of
 
+MOST_CHARACTERS = 12_000
+"""How long an answer of the tool is at most."""
+SNIPPET_CHARACTERS = 300
+"""How much of a message is shown around the words that matched."""
+_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
+_LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
+_LONGEST_TITLE = 80
+_STEPS = 6
+
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
@@ -49,18 +58,6 @@ class Passage:
     session: Thread
     messages: tuple[Message, ...]
     tail: tuple[Message, ...] = ()
-
-
-MOST_CHARACTERS = 12_000
-"""How long an answer of the tool is at most."""
-
-SNIPPET_CHARACTERS = 300
-"""How much of a message is shown around the words that matched."""
-
-_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
-_LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
-_LONGEST_TITLE = 80
-_STEPS = 6
 
 
 def shown_matches(matches: Sequence[SessionMatch]) -> str:
