@@ -1,16 +1,17 @@
-"""A hostile megabyte costs no more than twenty ordinary ones."""
+"""A hostile text costs no more than twenty ordinary ones; in the long tests it is a megabyte."""
 
 import time
 from functools import cache
 
 import pytest
+from tests.support.profiles import IS_LONG
 from tests.support.strategies import streamed
 from tests.support.timing import processor_seconds, untraced
 
 from recollect import PIIDetector
 from recollect.guards.pii.finder import TYPES, PIIFinder
 
-SIZE = 1_000_000
+SIZE = 1_000_000 if IS_LONG else 100_000
 LIMIT = 20
 ORDINARY = "The 3 bears of 2024 paid $12.50 for it; call 415-555-0132 or mail a@b.co, then go on with life. "
 CRAFTED = (
@@ -75,7 +76,7 @@ def _ordinary_seconds() -> float:
 
 
 @pytest.mark.parametrize("unit", CRAFTED)
-def test_crafted_megabyte_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
+def test_crafted_text_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
     """Whatever is repeated, to find and to say what is open is linear."""
     assert _seconds(_text(unit)) <= LIMIT * _ordinary_seconds()
 
