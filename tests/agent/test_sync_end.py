@@ -54,7 +54,7 @@ def test_a_program_ends_quietly_and_leaves_nothing_open(tmp_path: Path, ending: 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (7 if ending == "by an error" else 0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["store.db"]

@@ -23,7 +23,7 @@ EXAMPLES = [
 def test_example_prints_what_the_document_shows(code: str, output: str, tmp_path: Path) -> None:
     """Every Python block that is followed by its output runs as it stands, in an empty folder."""
     command = [sys.executable, "-W", "error", "-c", code]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert result.stderr == ""
     assert result.stdout == output
 

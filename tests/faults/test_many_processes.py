@@ -11,7 +11,7 @@ from tests.faults.turns import SCOPES, Ack, check_whole
 from recollect import Scope, Store, open_store
 from recollect.testing.databases import postgres_database
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults]
 
 PROCESSES = 8
 TURNS = 60
