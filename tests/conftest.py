@@ -1,23 +1,77 @@
-"""Fixtures that all tests share: an event loop, databases, and a store on each engine."""
+"""Fixtures that all tests share: an event loop, databases, and a store on each engine.
 
+A database is made and migrated once in each process and emptied before each test. Tests that are about
+making and migrating one take the fixtures that begin with `new`.
+"""
+
+import asyncio
+import shutil
 import signal
-from collections.abc import AsyncGenerator, Generator
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import pytest
-from hypothesis import settings
+from tests.support.databases import (
+    fast_folder,
+    join_server,
+    postgres_database,
+    remove_server,
+    run_sql,
+    table_cleaner,
+)
+from tests.support.profiles import IS_LONG
 
 from recollect import Store, open_store
-from recollect.testing.databases import postgres_database, postgres_server, run_sql
-
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("recollect", deadline=None)
-settings.load_profile("recollect")
 
 # A run in the background of a shell ignores Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENGINES = ("memory", "file", pytest.param("postgres", marks=pytest.mark.postgres))
+SERVER_FOLDER = pytest.StashKey[Path]()
+
+TESTS = Path(__file__).parent
+COVERED = ("guards", "memory", "pipeline")
+"""The rooms whose own tests reach every branch of them; other tests do not count and are not slowed down."""
+
+
+class Node(Protocol):
+    """What pytest-xdist, which has no types, tells of a worker."""
+
+    config: pytest.Config
+    workerinput: dict[str, object]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the folder of the PostgreSQL server that all processes of a run share.
+
+    The process that began the run removes it, so that no worker that dies leaves a server behind.
+    """
+    worker: dict[str, str] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[SERVER_FOLDER] = Path(worker["server_folder"])
+        return
+    folder = Path(tempfile.mkdtemp(prefix="recollect-pg-"))
+    config.stash[SERVER_FOLDER] = folder
+    config.add_cleanup(lambda: remove_server(folder))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Node) -> None:
+    """Tell a worker where the server is."""
+    node.workerinput["server_folder"] = str(node.config.stash[SERVER_FOLDER])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, unless the profile is the long one; trace tests of covered rooms alone."""
+    late = set[pytest.Item]() if IS_LONG else {item for item in items if item.get_closest_marker("long")}
+    if late:
+        config.hook.pytest_deselected(items=list(late))
+        items[:] = [item for item in items if item not in late]
+    for item in items:
+        if not any(item.path.is_relative_to(TESTS / room) for room in COVERED):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture
@@ -27,35 +81,71 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def server_url() -> Generator[str]:
-    """A PostgreSQL server for the whole run."""
-    with postgres_server() as url:
-        yield url
+def server_url(pytestconfig: pytest.Config) -> str:
+    """A PostgreSQL server for the whole run, started when it is first needed."""
+    return join_server(pytestconfig.stash[SERVER_FOLDER])
+
+
+class MigratedDatabase(NamedTuple):
+    """A PostgreSQL database with recollect's tables, and what empties them."""
+
+    url: str
+    clean: Callable[[], None]
 
 
 @pytest.fixture(scope="session")
-def _shared_database(server_url: str, worker_id: str) -> Generator[str]:
-    """One database for the tests of a process, which `postgres_url` empties before each."""
+def _migrated_database(server_url: str, worker_id: str) -> Generator[MigratedDatabase]:
     with postgres_database(server_url, f"recollect_{worker_id}") as url:
+        asyncio.run(_migrate(url))
+        with table_cleaner(url) as clean:
+            yield MigratedDatabase(url, clean)
+
+
+@pytest.fixture
+def postgres_url(_migrated_database: MigratedDatabase) -> str:
+    """A PostgreSQL database with empty tables; numbers go on where the last test left them."""
+    _migrated_database.clean()
+    return _migrated_database.url
+
+
+@pytest.fixture(scope="session")
+def _new_database(server_url: str, worker_id: str) -> Generator[str]:
+    with postgres_database(server_url, f"recollect_{worker_id}_new") as url:
         yield url
 
 
 @pytest.fixture
-def postgres_url(_shared_database: str) -> str:
-    """An empty PostgreSQL database: recollect has never been there."""
-    run_sql(_shared_database, "DROP SCHEMA IF EXISTS recollect CASCADE")
-    return _shared_database
+def new_postgres_url(_new_database: str) -> str:
+    """A PostgreSQL database where recollect has never been, for tests of the tables themselves."""
+    run_sql(_new_database, "DROP SCHEMA IF EXISTS recollect CASCADE")
+    return _new_database
+
+
+@pytest.fixture(scope="session")
+def _migrated_file() -> Generator[Path]:
+    with fast_folder() as folder:
+        path = folder / "migrated.db"
+        asyncio.run(_migrate(f"sqlite:///{path}"))
+        yield path
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(_migrated_file: Path) -> Generator[str]:
+    """A SQLite file with empty tables."""
+    with fast_folder() as folder:
+        path = shutil.copyfile(_migrated_file, folder / "store.db")
+        yield f"sqlite:///{path}"
+
+
+@pytest.fixture
+def new_sqlite_url(tmp_path: Path) -> str:
     """A SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path}/store.db"
 
 
 @pytest.fixture(params=ENGINES)
 def store_url(request: pytest.FixtureRequest) -> str:
-    """An empty database on each engine in turn."""
+    """A database with empty tables on each engine in turn."""
     names = {"memory": None, "file": "sqlite_url", "postgres": "postgres_url"}
     fixture = names[request.param]
     return "sqlite://" if fixture is None else request.getfixturevalue(fixture)
@@ -74,3 +164,8 @@ def _patient_pools() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 60)
         yield
+
+
+async def _migrate(url: str) -> None:
+    async with open_store(url):
+        pass

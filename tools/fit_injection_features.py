@@ -1,4 +1,6 @@
-"""Fits the weights in `feature_weights.txt`, after a new corpus or lexicon: `python -m tools.fit_injection_features`.
+"""Fits the weights in `feature_weights.txt`, after a new corpus or lexicon.
+
+`python -m tools.fit_injection_features` writes them.
 
 A logistic regression with a penalty on large weights, over what is true of the passages of the part `tune` of
 our own corpus. Of attacks only those count that are one passage, since nobody says which one it is otherwise.

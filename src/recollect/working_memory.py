@@ -1,9 +1,8 @@
-"""The value of a working memory at one version: its fields read as keys and as attributes.
+"""Working memory without I/O: its value at one version, and how a change is merged into it.
 
-How a change meets what is there: deep, and never so that content is lost by accident.
-
-None deletes a field, a list takes the place of a list, a field that is not mentioned stays. A blank text or
-an empty object says nothing: models send them for what they do not know.
+Merging is deep and never loses content by accident: None deletes a field, a list replaces a list, a field
+that is not mentioned stays. A blank text or an empty object says nothing: models send them for what they do
+not know.
 """
 
 import json

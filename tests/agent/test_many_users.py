@@ -10,7 +10,7 @@ from tests.support.guards import EmailGuard, SsnGuard
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

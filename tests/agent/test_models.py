@@ -8,7 +8,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.support.agents import CALL, events_of, lookup, model_of, streamed_text
 
 from recollect import Agent, InvalidArgumentError, Message, ModelError, Processor, RunContext, ToolCall
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 
 from recollect import Agent, Memory, Message, ToolCall
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

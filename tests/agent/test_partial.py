@@ -21,7 +21,7 @@ from recollect import (
     ToolCall,
 )
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -179,8 +179,8 @@ def test_run_stream_is_used_nowhere() -> None:
     assert not [path for path, name in _names_in_source() if name == "run_stream"]
 
 
-def test_pydantic_ai_is_imported_by_the_engine_alone() -> None:
-    """One file knows Pydantic AI; the benchmark's peer is a bare agent of it."""
+def test_pydantic_ai_is_imported_by_the_provider_alone() -> None:
+    """One file knows Pydantic AI."""
     importing = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
@@ -188,7 +188,7 @@ def test_pydantic_ai_is_imported_by_the_engine_alone() -> None:
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pydantic_ai"))
         or (isinstance(node, ast.Import) and any(name.name.startswith("pydantic_ai") for name in node.names))
     }
-    assert importing == {"agent/engine.py", "bench/bare_agent.py"}
+    assert importing == {"agent/provider.py"}
 
 
 async def _consumed(script: Script, error: Exception | None = None) -> None:

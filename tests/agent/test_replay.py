@@ -20,7 +20,7 @@ from tests.support.agents import (
 from tests.support.models import never
 
 from recollect import Agent, Memory, Message, ToolCall
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ async def test_stream_of_a_stored_run_is_its_text_and_its_end(sqlite_url: str) -
 PROGRAM = """
 import asyncio, os, sys
 from recollect import Agent, Memory
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 async def main():
     agent = Agent(ScriptedModel("said before the crash"), memory=Memory(sys.argv[1]))

@@ -18,7 +18,7 @@ from recollect import (
     ToolResult,
     TripWire,
 )
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

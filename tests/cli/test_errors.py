@@ -48,11 +48,11 @@ def check_failure(done: "subprocess.CompletedProcess[str]", code: int, words: st
     ],
 )
 def test_the_exit_code_is_2_when_an_argument_is_wrong(
-    arguments: tuple[str, ...], words: str, sqlite_url: str
+    arguments: tuple[str, ...], words: str, new_sqlite_url: str
 ) -> None:
     """Every command of a user refuses a missing or doubled tenant and an empty user."""
     for command in ("export", "erase", "threads", "history"):
-        result = CliRunner().invoke(app, [command, "--url", sqlite_url, *arguments])
+        result = CliRunner().invoke(app, [command, "--url", new_sqlite_url, *arguments])
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr == f"Error: {words}\n"
 
@@ -70,19 +70,19 @@ def test_the_exit_code_is_2_when_the_address_is_unusable(url: str) -> None:
     assert result.stderr.startswith("Error: url: ")
 
 
-def test_the_exit_code_is_2_when_the_limit_is_negative(sqlite_url: str) -> None:
+def test_the_exit_code_is_2_when_the_limit_is_negative(new_sqlite_url: str) -> None:
     """A limit below zero is an error that names it."""
-    Path(sqlite_url.removeprefix("sqlite:///")).touch()
-    result = CliRunner().invoke(app, ["threads", "--url", sqlite_url, *ADA, "--limit", "-1"])
+    Path(new_sqlite_url.removeprefix("sqlite:///")).touch()
+    result = CliRunner().invoke(app, ["threads", "--url", new_sqlite_url, *ADA, "--limit", "-1"])
     assert (result.exit_code, result.stderr) == (2, "Error: limit: must be 0 or more, not -1\n")
 
 
-def test_the_exit_code_is_3_when_the_file_is_missing(sqlite_url: str) -> None:
+def test_the_exit_code_is_3_when_the_file_is_missing(new_sqlite_url: str) -> None:
     """A mistyped file name is an error, and no empty file is left behind."""
     for command in ("export", "threads", "history"):
-        check_failure(recollect(command, "--url", sqlite_url, *ADA), 3, "there is no such file")
-    check_failure(recollect("erase", "--yes", "--url", sqlite_url, *ADA), 3, "there is no such file")
-    assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
+        check_failure(recollect(command, "--url", new_sqlite_url, *ADA), 3, "there is no such file")
+    check_failure(recollect("erase", "--yes", "--url", new_sqlite_url, *ADA), 3, "there is no such file")
+    assert not Path(new_sqlite_url.removeprefix("sqlite:///")).exists()
 
 
 def test_the_exit_code_is_3_when_the_file_is_no_database(tmp_path: Path) -> None:
@@ -101,18 +101,20 @@ def test_the_exit_code_is_3_when_the_server_cannot_be_reached(tmp_path: Path) ->
     assert "s3cret" not in done.stderr
 
 
-def test_the_exit_code_is_4_when_the_thread_is_not_there(sqlite_url: str) -> None:
+def test_the_exit_code_is_4_when_the_thread_is_not_there(new_sqlite_url: str) -> None:
     """A thread that does not exist is told apart from one without messages."""
-    Path(sqlite_url.removeprefix("sqlite:///")).touch()
-    done = recollect("history", "--url", sqlite_url, *ADA, "--thread", "nowhere")
+    Path(new_sqlite_url.removeprefix("sqlite:///")).touch()
+    done = recollect("history", "--url", new_sqlite_url, *ADA, "--thread", "nowhere")
     check_failure(done, 4, "there is no thread 'nowhere'")
 
 
-def test_the_exit_code_is_2_when_a_file_cannot_be_read_or_written(sqlite_url: str, tmp_path: Path) -> None:
+def test_the_exit_code_is_2_when_a_file_cannot_be_read_or_written(
+    new_sqlite_url: str, tmp_path: Path
+) -> None:
     """A missing file, a folder, and a file that is no export are refused before anything is written."""
-    into = ("--url", sqlite_url, *ADA)
+    into = ("--url", new_sqlite_url, *ADA)
     check_failure(recollect("import", str(tmp_path / "missing"), *into), 2, "file: ")
-    assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
+    assert not Path(new_sqlite_url.removeprefix("sqlite:///")).exists()
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
     check_failure(recollect("import", str(tmp_path / "latin.txt"), *into), 2, "is not UTF-8 text")
     (tmp_path / "notes.txt").write_text('{"kind": "note"}\n', "utf-8")

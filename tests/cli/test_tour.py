@@ -54,7 +54,7 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_the_help_lists_every_command_when_none_is_given() -> None:
     """Calling it without a command explains itself."""
     shown = CliRunner().invoke(app, []).output
-    for command in ("tour", "history", "threads", "export", "import", "erase", "version", "bench"):
+    for command in ("tour", "history", "threads", "export", "import", "erase", "version"):
         assert f"\n  {command} " in shown
 
 

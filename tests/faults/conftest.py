@@ -7,8 +7,7 @@ from collections.abc import Generator
 
 import pytest
 from tests.faults.servers import OwnServer, running_server
-
-from recollect.testing.databases import postgres_database
+from tests.support.databases import postgres_database
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
-from recollect.testing.databases import start_server
+from tests.support.databases import start_server
 
 STOP_SECONDS = 30
 

@@ -11,6 +11,7 @@ import pytest
 from psycopg_pool.base import AttemptWithBackoff
 from tests.faults.servers import OwnServer
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
+from tests.support.databases import run_sql
 
 from recollect import (
     StorageReadOnlyError,
@@ -19,7 +20,6 @@ from recollect import (
     StoreMisuseError,
     open_store,
 )
-from recollect.testing.databases import run_sql
 
 pytestmark = [
     pytest.mark.anyio,

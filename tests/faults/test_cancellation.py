@@ -8,10 +8,10 @@ from typing import Any
 import apsw
 import pytest
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
+from tests.support.databases import run_sql
 
 from recollect import Store, open_store
 from recollect.storage.sqlite.connection import connect
-from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

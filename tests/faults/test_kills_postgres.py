@@ -7,9 +7,9 @@ import pytest
 from tests.faults.children import Child, write_through_outages, write_until_killed
 from tests.faults.servers import OwnServer
 from tests.faults.turns import Ack, check_whole, make_turn
+from tests.support.databases import run_sql
 
 from recollect import Store, open_store
-from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.faults, pytest.mark.postgres]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.faults.children import SHARED, Child, forks, open_at_once, write_share
 from tests.faults.turns import SCOPES, Ack, check_whole
+from tests.support.databases import postgres_database
 
 from recollect import Scope, Store, open_store
-from recollect.testing.databases import postgres_database
 
 pytestmark = [pytest.mark.faults]
 

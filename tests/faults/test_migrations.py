@@ -16,12 +16,12 @@ from tests.faults.schemas import (
     sqlite_names,
     sqlite_schema,
 )
+from tests.support.databases import run_sql
 
 from recollect import NewerDatabaseError, StorageCorruptError, StorageError, open_store
 from recollect.storage.postgres import connection as postgres
 from recollect.storage.sql import load_migrations, load_statements
 from recollect.storage.sqlite import connection as sqlite
-from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
@@ -49,20 +49,20 @@ def test_file_equals_a_fresh_one_when_migrated_from_any_version(tmp_path: Path, 
 @pytest.mark.postgres
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_database_equals_a_fresh_one_when_migrated_from_any_version(
-    postgres_url: str, version: int
+    new_postgres_url: str, version: int
 ) -> None:
     """Tables, indexes, constraints, policies and rows are the same whenever the database was made."""
-    await postgres.prepare(postgres_url)
-    fresh = postgres_schema(postgres_url)
-    run_sql(postgres_url, "DROP SCHEMA recollect CASCADE")
-    await postgres.prepare(postgres_url, up_to=version)
-    assert len(postgres_schema(postgres_url)["migrations"]) == version
-    rows = fill_postgres(postgres_url)
+    await postgres.prepare(new_postgres_url)
+    fresh = postgres_schema(new_postgres_url)
+    run_sql(new_postgres_url, "DROP SCHEMA recollect CASCADE")
+    await postgres.prepare(new_postgres_url, up_to=version)
+    assert len(postgres_schema(new_postgres_url)["migrations"]) == version
+    rows = fill_postgres(new_postgres_url)
     assert rows
-    await postgres.prepare(postgres_url)
-    assert postgres_schema(postgres_url) == fresh
+    await postgres.prepare(new_postgres_url)
+    assert postgres_schema(new_postgres_url) == fresh
     for table, (columns, values) in rows.items():
-        assert rows_of_postgres(postgres_url, table, columns) == values
+        assert rows_of_postgres(new_postgres_url, table, columns) == values
 
 
 async def test_file_is_left_alone_when_it_is_of_a_newer_version(tmp_path: Path) -> None:
@@ -79,25 +79,25 @@ async def test_file_is_left_alone_when_it_is_of_a_newer_version(tmp_path: Path) 
 
 
 @pytest.mark.postgres
-async def test_database_is_left_alone_when_it_is_of_a_newer_version(postgres_url: str) -> None:
+async def test_database_is_left_alone_when_it_is_of_a_newer_version(new_postgres_url: str) -> None:
     """The error says which version is needed, and the schema stays as it is."""
-    await postgres.prepare(postgres_url)
-    run_sql(postgres_url, "INSERT INTO recollect.migrations VALUES (9999, '9999_from_the_future', 0)")
-    before = postgres_schema(postgres_url)
+    await postgres.prepare(new_postgres_url)
+    run_sql(new_postgres_url, "INSERT INTO recollect.migrations VALUES (9999, '9999_from_the_future', 0)")
+    before = postgres_schema(new_postgres_url)
     with pytest.raises(NewerDatabaseError, match=r"9999_from_the_future.*install a newer recollect"):
-        await open_store(postgres_url)
-    assert postgres_schema(postgres_url) == before
+        await open_store(new_postgres_url)
+    assert postgres_schema(new_postgres_url) == before
 
 
 async def test_opening_fails_when_the_history_of_migrations_is_another(
-    sqlite_url: str, tmp_path: Path
+    new_sqlite_url: str, tmp_path: Path
 ) -> None:
     """A database whose steps have other names is not guessed about."""
     connection = sqlite.prepare(str(tmp_path / "store.db"))
     connection.execute("UPDATE recollect_migrations SET name = '0001_something_else' WHERE number = 1")
     connection.close()
     with pytest.raises(StorageCorruptError, match="0001_something_else"):
-        await open_store(sqlite_url)
+        await open_store(new_sqlite_url)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,19 +122,19 @@ async def test_file_stays_as_it_was_when_a_migration_fails(tmp_path: Path, versi
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_database_stays_as_it_was_when_a_migration_fails(postgres_url: str, version: int) -> None:
+async def test_database_stays_as_it_was_when_a_migration_fails(new_postgres_url: str, version: int) -> None:
     """A step that fails takes back what it did, and can be tried again."""
-    names = await _relations_of_step(postgres_url, version)
-    run_sql(postgres_url, "DROP SCHEMA IF EXISTS recollect CASCADE", "CREATE SCHEMA recollect")
-    await postgres.prepare(postgres_url, up_to=version - 1)
-    run_sql(postgres_url, load_statements("postgres")["create_migrations"])
-    run_sql(postgres_url, cast("LiteralString", f"CREATE TABLE recollect.{names[-1]} (in_the_way text)"))
-    before = postgres_schema(postgres_url)
+    names = await _relations_of_step(new_postgres_url, version)
+    run_sql(new_postgres_url, "DROP SCHEMA IF EXISTS recollect CASCADE", "CREATE SCHEMA recollect")
+    await postgres.prepare(new_postgres_url, up_to=version - 1)
+    run_sql(new_postgres_url, load_statements("postgres")["create_migrations"])
+    run_sql(new_postgres_url, cast("LiteralString", f"CREATE TABLE recollect.{names[-1]} (in_the_way text)"))
+    before = postgres_schema(new_postgres_url)
     with pytest.raises(StorageError, match=f'"{names[-1]}" already exists'):
-        await open_store(postgres_url)
-    assert postgres_schema(postgres_url) == before
-    run_sql(postgres_url, cast("LiteralString", f"DROP TABLE recollect.{names[-1]}"))
-    async with open_store(postgres_url):
+        await open_store(new_postgres_url)
+    assert postgres_schema(new_postgres_url) == before
+    run_sql(new_postgres_url, cast("LiteralString", f"DROP TABLE recollect.{names[-1]}"))
+    async with open_store(new_postgres_url):
         pass
 
 

@@ -19,10 +19,10 @@ POOL = 5
 CALLERS = 200
 
 
-async def test_all_are_served_when_200_callers_share_a_pool_of_5(postgres_url: str) -> None:
+async def test_all_are_served_when_200_callers_share_a_pool_of_5(new_postgres_url: str) -> None:
     """Readers and writers all succeed, and the server never sees more than five connections of the store."""
-    async with open_store(postgres_url, pool_size=POOL) as store:
-        with _Census(postgres_url) as census:
+    async with open_store(new_postgres_url, pool_size=POOL) as store:
+        with _Census(new_postgres_url) as census:
             outcomes = await asyncio.gather(*(_call(store, number) for number in range(CALLERS)))
         acks = [outcome for outcome in outcomes if isinstance(outcome, Ack)]
         assert len(acks) == CALLERS // 2

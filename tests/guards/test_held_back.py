@@ -7,6 +7,7 @@ import pytest
 from tests.guards.pii.texts import LONG_SECRETS, SAMPLES
 from tests.support.contexts import new_run
 
+from benchmarks.guards.stream import INSTRUCTIONS, tricky_texts
 from recollect import (
     PIIDetector,
     Processor,
@@ -15,7 +16,6 @@ from recollect import (
     TokenLimiterProcessor,
     UnicodeNormalizer,
 )
-from recollect.bench.guards_stream import INSTRUCTIONS, tricky_texts
 from recollect.pipeline.output import OutputChain
 from recollect.pipeline.processor import TextDelta
 

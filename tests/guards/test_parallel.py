@@ -4,9 +4,10 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.support.contexts import context, new_run
 from tests.support.guards import EmailGuard, KeyGuard, KeywordBlocker, Moderation, SsnGuard, WordLimit
+from tests.support.profiles import examples
 from tests.support.strategies import chunked_texts, cleaned, streamed
 
 from recollect import (
@@ -37,7 +38,7 @@ def conflicts(text: str) -> bool:
 
 
 @given(case=chunked_texts().filter(lambda case: not conflicts(case[0])))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_same_as_a_sequence_when_spans_are_disjoint(case: tuple[str, list[str]]) -> None:
     """Two guards at once give what one after the other gives, whole and in any chunks."""
     text, chunks = case
@@ -48,7 +49,7 @@ async def test_same_as_a_sequence_when_spans_are_disjoint(case: tuple[str, list[
 
 
 @given(case=chunked_texts(middle="123-45-6789@b.co").filter(lambda case: conflicts(case[0])))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_conflict_is_an_error_when_spans_overlap(case: tuple[str, list[str]]) -> None:
     """Two guards that want the same text differently are told to stand one after the other."""
     text, chunks = case

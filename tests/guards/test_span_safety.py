@@ -4,11 +4,12 @@ import re
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.agents import Mode, answer, both_modes, events_of, model_of, streamed_text
 from tests.support.contexts import context, new_run
 from tests.support.guards import BlockGuard, EmailGuard, PatternGuard, SsnGuard
+from tests.support.profiles import examples
 from tests.support.strategies import cleaned, cut, streamed
 
 from recollect import (
@@ -30,7 +31,7 @@ from recollect import (
     ToolResult,
 )
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ class NoOpening(SpanGuard):
 
 
 @given(chunks=cut(f"ssn {NUMBER} end"))
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 async def test_cut_match_does_not_leak_when_a_guard_has_no_open_from(chunks: list[str]) -> None:
     """Without `open_from` no text is let out before the end of its message, alone and beside others."""
     assert await streamed(NoOpening(), chunks) == "ssn [REDACTED] end"
@@ -95,7 +96,7 @@ class Overlapping(PatternGuard):
 
 
 @given(chunks=cut(f"one {NUMBER} two {NUMBER}"))
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 async def test_spans_are_one_when_they_overlap_or_come_in_no_order(chunks: list[str]) -> None:
     """The longest says what is written, in whole texts and in streams."""
     expected = "one [REDACTED] two [REDACTED]"
@@ -112,7 +113,7 @@ spans = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)).map(_span), ma
 
 
 @given(found=spans)
-@settings(max_examples=200, deadline=None)
+@examples(2)
 async def test_nothing_inside_any_span_is_let_out(found: list[Span]) -> None:
     """Whatever a guard returns: what lies in a span is gone, and what lies in none is there, in order."""
 

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.contexts import context, new_run
 from tests.support.guards import BlockGuard, EmailGuard, KeyGuard, PatternGuard, SsnGuard
+from tests.support.profiles import examples
 from tests.support.strategies import around, chunked_texts, cleaned, streamed
 
 from recollect import Message, Span, SpanGuard, TextDelta, TextPart, ToolCall, ToolResult
@@ -21,7 +22,7 @@ each_guard = pytest.mark.parametrize("kind", GUARDS)
 
 @each_guard
 @given(case=chunked_texts())
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_stream_gives_the_same_text_for_every_chunking(
     kind: type[PatternGuard], case: tuple[str, list[str]]
 ) -> None:
@@ -48,7 +49,7 @@ async def assert_nothing_leaks(guard: SpanGuard, chunks: list[str]) -> None:
 
 
 @given(limit=limits, chunks=around(keys))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_no_part_of_a_key_is_let_out_when_it_is_longer_than_the_limit(
     limit: int, chunks: list[str]
 ) -> None:
@@ -57,7 +58,7 @@ async def test_no_part_of_a_key_is_let_out_when_it_is_longer_than_the_limit(
 
 
 @given(limit=limits, chunks=around(blocks))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_no_part_of_a_block_is_let_out_when_it_is_longer_than_the_limit(
     limit: int, chunks: list[str]
 ) -> None:
@@ -66,7 +67,7 @@ async def test_no_part_of_a_block_is_let_out_when_it_is_longer_than_the_limit(
 
 
 @given(limit=limits, chunks=around(numbers))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_no_part_of_a_number_is_let_out_when_it_is_longer_than_the_limit(
     limit: int, chunks: list[str]
 ) -> None:
@@ -75,7 +76,7 @@ async def test_no_part_of_a_number_is_let_out_when_it_is_longer_than_the_limit(
 
 
 @given(limit=limits, chunks=around(addresses))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_no_part_of_an_address_is_let_out_when_it_is_longer_than_the_limit(
     limit: int, chunks: list[str]
 ) -> None:
@@ -92,7 +93,7 @@ async def test_no_part_of_a_key_is_let_out_when_it_is_longer_than_the_default_li
 
 
 @given(limit=st.integers(1, 12), chunks=st.lists(st.text(min_size=1, max_size=20), max_size=8))
-@settings(max_examples=200, deadline=None)
+@examples(2)
 def test_what_is_held_back_is_bounded_when_everything_may_become_a_match(
     limit: int, chunks: list[str]
 ) -> None:
@@ -187,7 +188,7 @@ async def test_span_guard_must_say_what_it_finds() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6), st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@examples(2)
 def test_spans_are_written_over_when_they_do_not_overlap(gaps: list[tuple[int, int]], text: str) -> None:
     """What is outside the spans stays, in order."""
     spans: list[Span] = []

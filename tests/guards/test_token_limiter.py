@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.agents import CALL, Mode, answer, both_modes, events_of, lookup, model_of, streamed_text
 from tests.support.contexts import context, new_run
+from tests.support.profiles import examples
 from tests.support.strategies import cut
 
 from recollect import (
@@ -122,7 +123,7 @@ async def test_run_is_stopped_when_that_is_the_strategy(mode: Mode) -> None:
     assert "limit of 50 tokens" in result.tripwire.reason
 
 
-@settings(deadline=None, max_examples=40)
+@examples(0.4)
 @given(st.data(), st.sampled_from((3, 20, 200, 900)))
 async def test_stream_result_and_store_are_the_cut_text(data: st.DataObject, limit: int) -> None:
     """For every chunking what is shown, returned and kept is what the whole text is cut to."""

@@ -14,6 +14,7 @@ import recollect
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = REPOSITORY / "src" / "recollect"
 TESTS = REPOSITORY / "tests"
+BENCHMARKS = REPOSITORY / "benchmarks"
 ENGINES = (SOURCE / "storage" / "sqlite", SOURCE / "storage" / "postgres")
 
 MODULE_LINES = 600
@@ -39,8 +40,8 @@ LOADED_LATE = (
 
 
 def test_modules_are_short() -> None:
-    """No module of the package has more than 600 lines."""
-    assert not _longer_than(MODULE_LINES, _python_files(SOURCE))
+    """No module of the package or the benchmarks has more than 600 lines."""
+    assert not _longer_than(MODULE_LINES, _python_files(SOURCE) + _python_files(BENCHMARKS))
 
 
 def test_test_files_are_short() -> None:
@@ -49,9 +50,9 @@ def test_test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """No function, in the package or in the tests, has more than 60 lines."""
+    """No function, in the package, the tests or the benchmarks, has more than 60 lines."""
     long: list[str] = []
-    for path in _python_files(SOURCE) + _python_files(TESTS):
+    for path in _python_files(SOURCE) + _python_files(TESTS) + _python_files(BENCHMARKS):
         for node in ast.walk(_parse(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -61,8 +62,8 @@ def test_functions_are_short() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    """Every module, in the package and in the tests, begins with a docstring."""
-    files = _python_files(SOURCE) + _python_files(TESTS)
+    """Every module, in the package, the tests and the benchmarks, begins with a docstring."""
+    files = _python_files(SOURCE) + _python_files(TESTS) + _python_files(BENCHMARKS)
     assert not [_short(path) for path in files if not ast.get_docstring(_parse(path))]
 
 

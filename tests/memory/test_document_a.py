@@ -29,7 +29,7 @@ from tests.support.traps import ResultTrap
 
 from recollect import Agent, Memory, Processor, RunContext
 from recollect.messages import Message
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.agents import texts
 from tests.support.contexts import context, new_run, save
+from tests.support.databases import run_sql
 
 from recollect import (
     InvalidArgumentError,
@@ -21,7 +22,6 @@ from recollect import (
     open_store,
 )
 from recollect.storage.opening import sqlite_path
-from recollect.testing.databases import run_sql
 
 pytestmark = pytest.mark.anyio
 
@@ -187,17 +187,17 @@ async def test_handles_thread_update_failures_gracefully_on_sqlite(sqlite_url: s
 
 
 @pytest.mark.postgres
-async def test_handles_thread_update_failures_gracefully_on_postgres(postgres_url: str) -> None:
+async def test_handles_thread_update_failures_gracefully_on_postgres(new_postgres_url: str) -> None:
     """A turn whose thread cannot be updated is rolled back whole on PostgreSQL."""
-    async with open_store(postgres_url) as store:
+    async with open_store(new_postgres_url) as store:
         await store.append_turn(talk(2), scope=SCOPE)
         run_sql(
-            postgres_url,
+            new_postgres_url,
             "CREATE FUNCTION recollect.refuse() RETURNS trigger LANGUAGE plpgsql AS "
             "'BEGIN RAISE EXCEPTION ''no update today''; END'",
         )
         run_sql(
-            postgres_url,
+            new_postgres_url,
             "CREATE TRIGGER t BEFORE UPDATE ON recollect.threads "
             "FOR EACH ROW EXECUTE FUNCTION recollect.refuse()",
         )

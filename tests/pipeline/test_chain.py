@@ -30,7 +30,7 @@ from recollect import (
     TripWire,
 )
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.agents import CALL, events_of, lookup, streamed_text
 from tests.support.guards import (
@@ -20,15 +20,14 @@ from tests.support.guards import (
     Waiter,
     WordLimit,
 )
+from tests.support.profiles import examples
 from tests.support.strategies import cut, spoken_texts
 
 from recollect import Agent, Memory, Message, Parallel, Processor, RunContext
 from recollect.pipeline.processor import StreamPart
-from recollect.testing.scripted import Reply, ScriptedModel
+from recollect.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
-
-slow = settings(max_examples=80, deadline=None)
 
 
 class Flusher(Processor):
@@ -115,7 +114,7 @@ def _rows(messages: Sequence[Message]) -> list[Row]:
 
 
 @given(place=st.integers(0, 3), replies=scripts(), guards=guard_lists, identity=st.sampled_from(IDENTITIES))
-@slow
+@examples(0.8)
 async def test_identity_changes_nothing_when_put_anywhere(
     place: int,
     replies: list[Reply],
@@ -131,7 +130,7 @@ async def test_identity_changes_nothing_when_put_anywhere(
 
 
 @given(replies=scripts(), guards=guard_lists)
-@slow
+@examples(0.8)
 async def test_what_streamed_is_what_is_stored(
     replies: list[Reply], guards: list[Callable[[], Processor]]
 ) -> None:
@@ -143,7 +142,7 @@ async def test_what_streamed_is_what_is_stored(
 
 
 @given(chunks=spoken_texts.flatmap(cut), guards=guard_lists)
-@slow
+@examples(0.8)
 async def test_chunking_does_not_matter_when_guards_stand_in_a_row(
     chunks: list[str], guards: list[Callable[[], Processor]]
 ) -> None:
@@ -156,7 +155,7 @@ apart = st.lists(st.sampled_from(["123-45-6789", "a@b.co", "sk-1234", "x"]), min
 
 
 @given(chunks=apart.map("; ".join).flatmap(cut), makers=st.permutations([SsnGuard, EmailGuard, KeyGuard]))
-@slow
+@examples(0.8)
 async def test_order_of_guards_does_not_matter_when_spans_are_far_apart(
     chunks: list[str], makers: list[Callable[[], Processor]]
 ) -> None:
@@ -166,7 +165,7 @@ async def test_order_of_guards_does_not_matter_when_spans_are_far_apart(
 
 
 @given(chunks=spoken_texts.flatmap(cut), limit=st.integers(4, 16))
-@slow
+@examples(0.8)
 async def test_run_ends_well_when_the_holdback_is_short(chunks: list[str], limit: int) -> None:
     """A match that was given up in the stream is no reason for the finished turn to be refused."""
     seen = await outcome([chunks], [], [KeyGuard(limit=limit), BlockGuard(limit=limit)])

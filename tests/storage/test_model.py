@@ -18,6 +18,7 @@ from tests.storage import readings
 from tests.storage.model import ModelUser, Place
 from tests.storage.opened import ENGINES, OpenStore, open_for_examples
 from tests.storage.readings import KEYS, LIMITS, PLACES
+from tests.support.profiles import count_examples
 
 from recollect import (
     MemoryEntry,
@@ -33,8 +34,8 @@ from recollect import (
 )
 from recollect.messages import ORIGINS, ROLES
 
-EXAMPLES = {"memory": 50, "file": 15, "postgres": 6}  # as many as a few seconds allow
-PATIENT = settings(deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = {"memory": 0.5, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
+PATIENT = settings(report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("ann", "bob")
 IDS = tuple(f"m{number}" for number in range(20))
@@ -392,18 +393,17 @@ def _machine(opened: OpenStore) -> type[StoreMachine]:
 
 
 # Only a failure takes longer than seconds: the search for the shortest way to it.
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_store_equals_the_model_when_anything_is_done(opened: OpenStore) -> None:
     """Whatever is done in whatever order, every user of every tenant sees what the model says."""
-    run_state_machine_as_test(
-        _machine(opened),
-        settings=settings(PATIENT, max_examples=EXAMPLES[opened.engine], stateful_step_count=25),
-    )
+    count = count_examples(EXAMPLES[opened.engine])
+    patient = settings(PATIENT, max_examples=count, stateful_step_count=25)
+    run_state_machine_as_test(_machine(opened), settings=patient)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("opened", ["memory"], indirect=True)
-@settings(PATIENT, max_examples=150)
+@settings(PATIENT, max_examples=count_examples(1.5))
 @given(talk=TOOL_TALK, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
 def test_no_reading_parts_a_call_from_its_results_when_turns_are_cut_anywhere(
     opened: OpenStore, talk: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str

@@ -4,9 +4,9 @@ import asyncio
 from typing import LiteralString, cast
 
 import pytest
+from tests.support.databases import run_sql
 
 from recollect import Message, Scope, open_store
-from recollect.testing.databases import run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 

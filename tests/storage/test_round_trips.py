@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.storage import readings
 from tests.storage.opened import ENGINES, OpenStore, open_for_examples
+from tests.support.profiles import examples
 
 from recollect import (
     FilePart,
@@ -28,7 +29,7 @@ from recollect import (
 from recollect.messages import ORIGINS, ROLES, part_to_dict
 from recollect.validation import MAX_ID_BYTES, MAX_INT, MAX_JSON_DEPTH
 
-EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(examples(0.4), suppress_health_check=[HealthCheck.too_slow])
 DAY = timedelta(days=1)
 SURROGATES = range(0xD800, 0xE000)
 

@@ -268,9 +268,9 @@ async def _conflict(store: Store, scope: Scope) -> None:
 
 
 @pytest.mark.postgres
-async def test_owner_of_the_tables_is_bound_too(postgres_url: str) -> None:
+async def test_owner_of_the_tables_is_bound_too(new_postgres_url: str) -> None:
     """FORCE holds for the role that made the tables, as long as it is no superuser."""
-    with _role(postgres_url, "GRANT CREATE ON DATABASE {database} TO {role}") as url:
+    with _role(new_postgres_url, "GRANT CREATE ON DATABASE {database} TO {role}") as url:
         async with open_store(url) as store:
             await _fill(store, Scope(1, "ann", "t"))
             await _fill(store, Scope(2, "ann", "t"))

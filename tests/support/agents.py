@@ -9,7 +9,7 @@ import pytest
 
 from recollect import Agent, Event, Memory, Message, Result, ToolCall
 from recollect.storage.opening import sqlite_path
-from recollect.testing.scripted import Reply, ScriptedModel
+from recollect.testing import Reply, ScriptedModel
 
 Mode: TypeAlias = Literal["generate", "stream"]
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from recollect import Message, ToolCall
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 never = ScriptedModel([RuntimeError("the model was asked")])
 """For runs in which no model may be asked."""

@@ -4,8 +4,9 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.profiles import examples
 from tests.support.timing import processor_seconds
 
 from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
@@ -114,7 +115,7 @@ _styles = st.builds(
 )
 
 
-@settings(max_examples=400)
+@examples(4)
 @given(_texts, _styles, st.data())
 def test_a_stream_gives_what_the_whole_text_gives_however_it_is_cut(
     text: str, style: Style, data: st.DataObject
@@ -128,7 +129,7 @@ def test_a_stream_gives_what_the_whole_text_gives_however_it_is_cut(
     assert "".join(out) + stream.finish() == normalised(text, style)
 
 
-@settings(max_examples=400)
+@examples(4)
 @given(_texts, _styles)
 def test_normalising_twice_is_normalising_once(text: str, style: Style) -> None:
     """A text in one form is left alone."""

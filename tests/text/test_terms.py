@@ -289,7 +289,7 @@ def test_letters_become_bigrams_when_named_after_a_bigram_script() -> None:
 def test_stemmer_loads_when_first_used() -> None:
     """Importing the analyser leaves PyStemmer unloaded until a word needs a stem."""
     code = (
-        "import sys; from recollect.recall import analyser as a; print('Stemmer' in sys.modules);"
+        "import sys; from recollect.text import terms as a; print('Stemmer' in sys.modules);"
         "a.analyse('dogs'); print('Stemmer' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

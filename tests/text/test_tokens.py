@@ -4,8 +4,9 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.profiles import examples
 from tests.support.strategies import cut
 
 from recollect import RecollectError, count_tokens
@@ -29,7 +30,6 @@ PIECES = (
 any_text = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 limits = st.sampled_from((1, 2, 3, 5, 10, 30, 100, 300, 600, 700, 1500))
 encodings = st.sampled_from(ENCODINGS)
-quick = settings(deadline=None)
 
 
 def through(cutter: TokenCutter, chunks: list[str]) -> str:
@@ -47,7 +47,6 @@ def test_counts_are_those_of_the_encoding() -> None:
     )
 
 
-@quick
 @given(any_text, limits, encodings)
 def test_cut_text_is_a_beginning_within_the_limit(text: str, limit: int, encoding: Encoding) -> None:
     """Whatever the text, what is left is its beginning and has no more tokens than allowed."""
@@ -56,7 +55,6 @@ def test_cut_text_is_a_beginning_within_the_limit(text: str, limit: int, encodin
     assert count_tokens(after, encoding) <= limit
 
 
-@quick
 @given(
     st.lists(
         st.sampled_from(("word ", "boats, ", "and\n", "it's ", "42 ", "\u4f60\u597d\uff0c")), max_size=60
@@ -71,7 +69,7 @@ def test_text_of_words_is_left_alone_when_it_fits(words: list[str], limit: int) 
     assert (after == text) == (count_tokens(text) <= limit) == (not cutter.is_full)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(3)
 @given(st.data(), any_text, limits, encodings)
 def test_stream_is_cut_as_the_whole_text(
     data: st.DataObject, text: str, limit: int, encoding: Encoding
@@ -81,7 +79,6 @@ def test_stream_is_cut_as_the_whole_text(
     assert through(cutter, data.draw(cut(text))) == truncate(text, limit, encoding)
 
 
-@quick
 @given(any_text, limits)
 def test_no_more_is_held_back_than_one_piece(text: str, limit: int) -> None:
     """A stream waits for a word, or for the most that is counted of an unbroken text."""
@@ -147,7 +144,6 @@ def test_messages_of_one_answer_count_together() -> None:
     size=st.integers(1, 40),
     more=st.integers(1, 400),
 )
-@quick
 def test_last_message_is_cut_where_the_others_leave_off(
     messages: list[list[str]], size: int, more: int
 ) -> None:

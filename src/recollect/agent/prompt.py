@@ -1,6 +1,4 @@
-"""What a run may be asked: checked and made into messages, before anything else happens.
-
-What each agent's model was last shown in this task.
+"""What a run is asked, checked and made into messages; and what each agent's model was last shown.
 
 One context variable serves all agents, because a context never lets go of a variable. Its value is replaced
 and never changed, because tasks share it with those that they start.

@@ -1,12 +1,12 @@
-"""What is kept of a run that was broken off: exactly what the user saw, if the caller wants that.
+"""Runs that did not end as usual: those that were broken off, and those that were committed before.
 
-The output side sees the broken-off turn through its result hooks alone, with no memory of the run: what a
-guard still held back when the run ended is nobody's to see, and must not come out of its state again.
+Of a run that was broken off, exactly what the user saw is stored, if the caller wants that. The output side
+sees that turn through its result hooks alone, without the run's state: what a guard still held back is
+nobody's to see.
 
-A run that was committed before: its turn is taken from memory, and nobody is asked again.
-
-What is stored has passed the processors up to memory. Those behind memory have not seen it in this form, so
-it goes through them once more; what they stage is not written again.
+A run that was committed before is replayed from memory, and no model is asked. What is stored has passed
+the processors up to memory. Those after memory have not seen it in this form, so it goes through them once
+more; what they stage is not written again.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,7 @@
-"""Doing the writes that a run has staged: all of them, whatever becomes of one.
+"""One run: the prompt through the input side, the model and its tools, the answer through the output side.
 
-One run: the prompt through the input side, the model and its tools, the answer through the output side.
-
-`generate` and `stream` are the same machine; the one only feeds each answer of the model in one piece.
+`generate` and `stream` are the same machine; `generate` only feeds each answer of the model in one chunk.
+At the end come all the writes that processors staged, whatever becomes of one of them.
 """
 
 import asyncio
@@ -29,35 +28,6 @@ from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
     from recollect.agent.provider import Engine
-
-
-async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises: bool) -> bool:
-    """Do the staged writes and say whether memory has kept the turn.
-
-    Where several processors write, one that fails does not stop the others, and only memory's own write
-    counts. What a write staged itself, to come behind the turn, is not done without the turn. The first
-    error is raised at the end if the caller wants that; the trace has all of them.
-    """
-    memory = {id_of(item) for item in output_side if item.writes_memory}
-    errors: list[Exception] = []
-    is_saved, has_failed = False, False
-    planned = len(run.commits)
-    for place, (processor_id, commit) in enumerate(run.commits):
-        if has_failed and place >= planned:
-            continue
-        counts = not memory or processor_id in memory
-        try:
-            with run.trace.timed(processor_id, "commit"):
-                is_saved |= await commit() is not False and counts
-        except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
-            _log.warning("%s could not save the turn: %s", processor_id, error)
-            errors.append(error)
-            has_failed |= counts
-    for error in errors:
-        if raises or isinstance(error, WrongOwnerError):
-            raise error
-    return is_saved and not has_failed
-
 
 _log = logging.getLogger("recollect")
 
@@ -333,3 +303,31 @@ def _event(part: StreamPart) -> Event:
     if isinstance(part, ToolResult):
         return Event("tool_result", tool_result=part)
     return Event("tool_call", tool_call=part)
+
+
+async def commit_all(run: RunState, output_side: Sequence[Processor], *, raises: bool) -> bool:
+    """Do the staged writes and say whether memory has kept the turn.
+
+    Where several processors write, one that fails does not stop the others, and only memory's own write
+    counts. What a write staged itself, to come behind the turn, is not done without the turn. The first
+    error is raised at the end if the caller wants that; the trace has all of them.
+    """
+    memory = {id_of(item) for item in output_side if item.writes_memory}
+    errors: list[Exception] = []
+    is_saved, has_failed = False, False
+    planned = len(run.commits)
+    for place, (processor_id, commit) in enumerate(run.commits):
+        if has_failed and place >= planned:
+            continue
+        counts = not memory or processor_id in memory
+        try:
+            with run.trace.timed(processor_id, "commit"):
+                is_saved |= await commit() is not False and counts
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
+            _log.warning("%s could not save the turn: %s", processor_id, error)
+            errors.append(error)
+            has_failed |= counts
+    for error in errors:
+        if raises or isinstance(error, WrongOwnerError):
+            raise error
+    return is_saved and not has_failed

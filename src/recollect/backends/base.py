@@ -1,9 +1,8 @@
 """What a long-term memory is to the runtime: it recalls before a run and persists after it.
 
-A backend knows nothing of processors, prompts or models. `backends.processor` puts it into the pipeline,
-behind the guards on both sides.
-
-The audit log of a runtime: hidden events in the store, beside the session that they are about.
+A backend knows nothing of processors, prompts or models; `backends.processor` puts it into the pipeline,
+after the guards on both sides. Its audit log is hidden events in the store, beside the session that they
+are about.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,12 +2,6 @@
 
 import typer
 
-from recollect.cli.bench_all import bench_all
-from recollect.cli.bench_guards import bench_guards
-from recollect.cli.bench_recall import bench_recall
-from recollect.cli.bench_runtime import bench_runtime
-from recollect.cli.bench_store import bench_store
-from recollect.cli.bench_turn import bench_turn
 from recollect.cli.chat.command import chat
 from recollect.cli.data.erase import erase
 from recollect.cli.data.events import events
@@ -33,7 +27,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 memory = typer.Typer(help="Look into curated memory.", no_args_is_help=True, rich_markup_mode=None)
-bench = typer.Typer(help="Measure speed.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command()(chat)
 app.command()(init)
@@ -53,13 +46,6 @@ memory.command("log")(log)
 memory.command("undo")(undo)
 memory.command("approve")(approve)
 memory.command("reject")(reject)
-app.add_typer(bench, name="bench")
-bench.command("store")(bench_store)
-bench.command("turn")(bench_turn)
-bench.command("recall")(bench_recall)
-bench.command("guards")(bench_guards)
-bench.command("runtime")(bench_runtime)
-bench.command("all")(bench_all)
 
 
 def main() -> None:

@@ -1,15 +1,4 @@
-"""Where the `memory` commands find curated memory, and how they show a change.
-
-`recollect memory show`: what curated memory holds.
-
-`recollect memory log`: what was changed in curated memory, when, and by which run.
-
-`recollect memory undo`: takes a change of curated memory back.
-
-`recollect memory approve`: accepts changes that wait, or lists them.
-
-`recollect memory reject`: drops changes that wait.
-"""
+"""`recollect memory`: show, log, undo, approve and reject the changes of curated memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Writing results: data as UTF-8 whatever the terminal's encoding, and text without terminal codes.
+"""Output of commands: data as UTF-8 whatever the terminal's encoding, text without terminal codes, progress.
 
-A progress bar on the error stream, so that the output stays clean.
+The progress bar goes to the error stream, so that the output stays clean.
 """
 
 import io

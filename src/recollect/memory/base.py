@@ -1,6 +1,6 @@
-"""Whose memory a run is about: the run's own ids first, then the defaults of the memory.
+"""What memory's processors share: the store, and whose memory a run is about.
 
-What processors of memory share: where memory is kept, and whose memory a run is about.
+The run's own ids come first, then the defaults of the memory.
 """
 
 from typing import ClassVar

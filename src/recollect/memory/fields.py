@@ -1,10 +1,8 @@
-"""What a template and a schema have in common: they say which fields there are and how they are shown.
+"""The fields of a working memory, as a template or a schema declares them.
 
-Templates: text with `{{fields}}`, or Markdown whose labels are the fields.
-
-Schemas: a Pydantic model class, or a JSON Schema as a dict.
-
-A working memory is filled in bit by bit, so no field of it is required. A field that is there must fit.
+A template is text with `{{fields}}`, or Markdown whose labels are the fields. A schema is a Pydantic model
+class or a JSON Schema. A working memory is filled in bit by bit, so no field is required; one that is there
+must fit.
 """
 
 import json

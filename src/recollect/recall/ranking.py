@@ -1,17 +1,13 @@
-"""The weights of the features that rank messages.
-
-They were fitted as a linear ranker on four conversations of LoCoMo, each judged by a fit on the other three,
-and on copies of the questions that name nobody; the weight of the time was set by hand. docs/recall.md says
-what each part buys.
-
-How near messages are to the times that a question speaks of.
-
-Ranking the rows of an image for a question.
+"""Ranks the rows of a user's index for a question.
 
 Every row is scored by its words (BM25) and, if the question has a vector, by its meaning (cosine). The best
-few hundred, neighbours considered, are then scored again by a weighted sum of features: their own match, that
-of the messages around them and of their thread, who speaks, and the time. The weights were fitted on
-conversations; each part of a score can be named, which is what explains a hit. docs/recall.md has the table.
+few hundred, neighbours considered, are then scored again by a weighted sum of features: their own match,
+that of the messages around them and of their thread, who speaks, and how near they are to the times that
+the question names. Each part of a score has a name, which is what explains a hit; docs/recall.md has the
+table.
+
+The weights were fitted as a linear ranker on four conversations of LoCoMo, each judged by a fit on the
+other three, and on copies of the questions that name nobody. The weight of the time was set by hand.
 """
 
 from __future__ import annotations
@@ -57,7 +53,6 @@ HYBRID_WEIGHTS: dict[str, float] = {
     "time": 2.0,
 }
 """For questions with a vector."""
-
 TEXT_WEIGHTS: dict[str, float] = {
     "words": 0.410,
     "words covered": 3.184,
@@ -72,50 +67,12 @@ TEXT_WEIGHTS: dict[str, float] = {
     "time": 2.0,
 }
 """For searches by words alone."""
-
-
 _MICROSECONDS = 1_000_000
 _DAY = 86_400 * _MICROSECONDS
 _NEARBY = timedelta(days=15)
 _WEAK = np.float32(0.5)
-
-
-def in_time(times: NDArray[np.int64], intervals: Sequence[Interval], *, nearby: bool = False) -> Floats:
-    """Say for each time (microseconds since 1970) whether it lies in an interval, as 0 or 1.
-
-    A vague phrase counts half. `nearby` widens each interval by two weeks: people speak of a day before it
-    comes and after it was.
-    """
-    found = np.zeros(len(times), dtype=np.float32)
-    margin = _NEARBY if nearby else timedelta()
-    for interval in intervals:
-        start, end = interval.start - margin, interval.end + margin
-        inside = _in_any_year(times, start, end) if interval.any_year else _between(times, start, end)
-        np.maximum(found, inside * (_WEAK if interval.weak else np.float32(1)), out=found)
-    return found
-
-
-def _between(times: NDArray[np.int64], start: datetime, end: datetime) -> NDArray[np.bool_]:
-    first, last = (int(edge.timestamp()) * _MICROSECONDS for edge in (start, end))
-    return (times >= first) & (times < last)
-
-
-def _in_any_year(times: NDArray[np.int64], start: datetime, end: datetime) -> NDArray[np.bool_]:
-    """Compare by month and day alone; an interval may reach over the end of a year."""
-    if end - start >= timedelta(days=365):
-        return np.ones(len(times), dtype=np.bool_)
-    days = (times // _DAY).astype("datetime64[D]")
-    months = days.astype("datetime64[M]")
-    codes = (months.astype(np.int64) % 12 + 1) * 100 + (days - months).astype(np.int64) + 1
-    first, last = (edge.month * 100 + edge.day for edge in (start, end))
-    if first < last:
-        return (codes >= first) & (codes < last)
-    return (codes >= first) | (codes < last)
-
-
 CANDIDATES = 400
 """How many rows are looked at closely; at least twice what a search can return."""
-
 _LEAST_SPREAD = 0.05  # else a few messages of about the same meaning would be torn far apart
 
 
@@ -338,3 +295,36 @@ def _at(values: NDArray[Any], rows: NDArray[np.int32], nothing: int = 0) -> NDAr
     found = values[rows]
     found[rows == NONE] = nothing
     return found
+
+
+def in_time(times: NDArray[np.int64], intervals: Sequence[Interval], *, nearby: bool = False) -> Floats:
+    """Say for each time (microseconds since 1970) whether it lies in an interval, as 0 or 1.
+
+    A vague phrase counts half. `nearby` widens each interval by two weeks: people speak of a day before it
+    comes and after it was.
+    """
+    found = np.zeros(len(times), dtype=np.float32)
+    margin = _NEARBY if nearby else timedelta()
+    for interval in intervals:
+        start, end = interval.start - margin, interval.end + margin
+        inside = _in_any_year(times, start, end) if interval.any_year else _between(times, start, end)
+        np.maximum(found, inside * (_WEAK if interval.weak else np.float32(1)), out=found)
+    return found
+
+
+def _between(times: NDArray[np.int64], start: datetime, end: datetime) -> NDArray[np.bool_]:
+    first, last = (int(edge.timestamp()) * _MICROSECONDS for edge in (start, end))
+    return (times >= first) & (times < last)
+
+
+def _in_any_year(times: NDArray[np.int64], start: datetime, end: datetime) -> NDArray[np.bool_]:
+    """Compare by month and day alone; an interval may reach over the end of a year."""
+    if end - start >= timedelta(days=365):
+        return np.ones(len(times), dtype=np.bool_)
+    days = (times // _DAY).astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    codes = (months.astype(np.int64) % 12 + 1) * 100 + (days - months).astype(np.int64) + 1
+    first, last = (edge.month * 100 + edge.day for edge in (start, end))
+    if first < last:
+        return (codes >= first) & (codes < last)
+    return (codes >= first) | (codes < last)

@@ -1,7 +1,4 @@
-"""What a run of the loop gives back.
-
-The agent loop: one run of a session on the one pipeline, whichever long-term memory there is.
-"""
+"""The agent loop: one run of a session on the one pipeline, whichever long-term memory there is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reading and removing messages. No reading parts a tool call from its results: see `units`."""
+"""Reading and removing messages. No reading parts a tool call from its results: see `tool_pairs`."""
 
 import json
 from collections.abc import Sequence

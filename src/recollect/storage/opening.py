@@ -1,7 +1,4 @@
-"""Opening a store by its address.
-
-A store that is opened when it is first needed, once for each event loop, and closed with it.
-"""
+"""Opening a store: by its URL, and lazily, once for each event loop, to be closed with it."""
 
 import asyncio
 import os

@@ -1,12 +1,10 @@
-"""Reading the SQL files of an engine.
+"""Reads the SQL files of an engine: its statements, and the migrations that are still to be applied.
 
-A statements file is a list of blocks: `-- name: some_name` and the statement below it. A block
-`-- fragment: some_name` is not a statement but text that the others insert as `{some_name}`.
-Values never enter here: they are bound by the drivers.
+A statements file is a list of blocks: `-- name: some_name` and the statement below it. A block `--
+fragment: some_name` is not a statement but text that the others insert as `{some_name}`. Values never enter
+here: the drivers bind them.
 
-Bringing a database up to date: which numbered migrations are still to be applied.
-
-The engines apply them under a lock, each with its record in one transaction, so that two processes
+The engines apply migrations under a lock, each with its record in one transaction, so that two processes
 that start at once both succeed and a failed step leaves the database as it was.
 """
 

@@ -1,13 +1,7 @@
-"""The user as the store sees one: a row that is locked for writing, with an epoch.
+"""Users: the row that is locked for writing, user memory, user state, and erasing all of it with a proof.
 
-The epoch changes with every removal, and never takes a value again.
-Late work (an embedding, an extraction) and caches compare it to learn that their source is gone.
-
-User memory: JSON objects by key.
-
-User state: the one mode that a user is in.
-
-Erasing a user: every row of every kind, with a proof.
+A user has an epoch, which changes with every removal and never takes a value again. Background work
+(embedding, extraction) and caches compare it to learn that their source is gone.
 """
 
 import asyncio

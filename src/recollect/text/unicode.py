@@ -1,13 +1,12 @@
-"""Characters that cannot be seen: which of them carry meaning, and how the others are taken out.
+"""Characters that are not what they look like: invisible ones, and letters that pose as Latin.
 
-Zero-width characters, controls of direction, tag characters and variation selectors can carry hidden words.
-They stay only where writing needs them: in emoji (families, flags, skin tones, keycaps), between letters of
-Arabic and Indic scripts, and one variation selector behind a Chinese character or a Mongolian letter.
+Zero-width characters, bidirectional controls, tag characters and variation selectors can carry hidden
+words. They stay only where writing needs them: in emoji (families, flags, skin tones, keycaps), between
+letters of Arabic and Indic scripts, and one variation selector after a Chinese character or a Mongolian
+letter.
 
-Letters of other scripts that look like Latin ones, and the words in which they pose as such.
-
-The table is small on purpose: Cyrillic, Greek, Armenian and Cherokee letters that cannot be told from Latin
-ones in common fonts. Only words that mix them with Latin letters are rewritten, so that Russian stays
+The table of look-alikes is small on purpose: Cyrillic, Greek, Armenian and Cherokee letters that common
+fonts draw like Latin ones. Only words that mix them with Latin letters are rewritten, so that Russian stays
 Russian.
 """
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.profiles import examples
 
 from recollect.backends.curated.entries import Change, Operation, Plan, plan, serialise
 from recollect.backends.curated.folder import CuratedFolder
@@ -136,6 +137,6 @@ class ShortLogModel(CuratedModel):
 
 
 TestCuratedModel = CuratedModel.TestCase
-TestCuratedModel.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+TestCuratedModel.settings = settings(examples(0.4), stateful_step_count=12)
 TestShortLogModel = ShortLogModel.TestCase
-TestShortLogModel.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestShortLogModel.settings = settings(examples(0.4), stateful_step_count=20)

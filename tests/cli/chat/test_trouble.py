@@ -16,7 +16,7 @@ from tests.support import programs
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
 from tests.support.waiting import wait_until
 
-from recollect.bench.runtime import gateway_process
+from benchmarks.harness.gateway import gateway_process
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.injection_corpus import injection_rows, share
+from tests.support.injection_corpus import Row, injection_rows, share
 from tests.support.timing import processor_seconds
 
 from recollect import RecollectError
@@ -52,15 +52,16 @@ def _verdicts() -> dict[str, Verdict]:
     return {row.text: find_injections(row.text) for row in injection_rows()}
 
 
+def _with_classifier(text: str) -> Verdict:
+    verdict = _verdicts()[text]
+    spans = telling_windows(text, verdict)
+    scores = classifier.classify([text[start:end] for start, end in spans])
+    return with_classifier(verdict, spans, scores)
+
+
 @cache
-def _weighed() -> dict[str, Verdict]:
-    found: dict[str, Verdict] = {}
-    for text in (row.text for row in injection_rows() if row.part != "tune"):
-        verdict = _verdicts()[text]
-        spans = telling_windows(text, verdict)
-        scores = classifier.classify([text[start:end] for start, end in spans])
-        found[text] = with_classifier(verdict, spans, scores)
-    return found
+def _all_with_classifier() -> dict[str, Verdict]:
+    return {row.text: _with_classifier(row.text) for row in injection_rows() if row.part != "tune"}
 
 
 def _rates(verdicts: dict[str, Verdict], part: str) -> tuple[float, float]:
@@ -98,7 +99,16 @@ def test_rules_alone_keep_their_floors(part: str, recall: float, false_alarms: f
     assert wrong <= false_alarms
 
 
-@pytest.mark.timeout(300)
+def test_the_classifier_finds_attacks_that_rules_miss() -> None:
+    """On a few texts that the rules get wrong; the tests with the mark `long` ask about all of them."""
+    rows = [row for row in injection_rows() if row.part == "fresh"]
+    missed = [row.text for row in rows if row.label and _verdicts()[row.text].score < 0.5][:10]
+    benign = [row.text for row in rows if not row.label][:10]
+    assert sum(_with_classifier(text).score >= 0.5 for text in missed) >= 3
+    assert sum(_with_classifier(text).score >= 0.5 for text in benign) <= 1
+
+
+@pytest.mark.long
 @pytest.mark.xdist_group("injection classifier")
 @pytest.mark.parametrize(
     ("part", "recall", "false_alarms"),
@@ -106,31 +116,47 @@ def test_rules_alone_keep_their_floors(part: str, recall: float, false_alarms: f
 )
 def test_rules_and_classifier_keep_their_floors(part: str, recall: float, false_alarms: float) -> None:
     """With the classifier more attacks are found; those held out have innocents written to be mistaken."""
-    found, wrong = _rates(_weighed(), part)
+    found, wrong = _rates(_all_with_classifier(), part)
     assert found >= recall
     assert wrong <= false_alarms
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.xdist_group("injection classifier")
-def test_some_orders_are_found_that_stand_in_what_others_wrote() -> None:
-    """A mail or a page that speaks to the model is mostly an ordinary text: few of them are found."""
+def _indirect() -> list[Row]:
     rows = [row for row in injection_rows() if row.kind == "indirect" and row.part == "held_out"]
     assert len(rows) > 50
-    assert share([_verdicts()[row.text].score >= 0.5 for row in rows]) >= 0.25
-    assert share([_weighed()[row.text].score >= 0.5 for row in rows]) >= 0.3
+    return rows
 
 
-@pytest.mark.timeout(300)
+def test_some_orders_are_found_that_stand_in_what_others_wrote() -> None:
+    """A mail or a page that speaks to the model is mostly an ordinary text: few of them are found."""
+    assert share([_verdicts()[row.text].score >= 0.5 for row in _indirect()]) >= 0.25
+
+
+@pytest.mark.long
 @pytest.mark.xdist_group("injection classifier")
-def test_ordinary_mail_and_chat_is_left_alone() -> None:
-    """At most one in a hundred is an alarm; with the classifier five of those full of codes and orders."""
+def test_more_orders_in_what_others_wrote_are_found_with_the_classifier() -> None:
+    """The classifier finds some that the rules miss."""
+    assert share([_all_with_classifier()[row.text].score >= 0.5 for row in _indirect()]) >= 0.3
+
+
+def _ordinary(part: str | None = None) -> list[Row]:
     rows = [row for row in injection_rows() if row.kind in ("mail", "chat", "ordinary")]
-    assert share([_verdicts()[row.text].score >= 0.5 for row in rows]) <= 0.01
-    for part, most in (("fresh", 0.01), ("blind", 0.015), ("held_out", 0.055)):
-        chosen = [row for row in rows if row.part == part]
-        assert len(chosen) > 100
-        assert share([_weighed()[row.text].score >= 0.5 for row in chosen]) <= most
+    return [row for row in rows if part in (None, row.part)]
+
+
+def test_ordinary_mail_and_chat_is_left_alone() -> None:
+    """At most one in a hundred is an alarm."""
+    assert share([_verdicts()[row.text].score >= 0.5 for row in _ordinary()]) <= 0.01
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("injection classifier")
+@pytest.mark.parametrize(("part", "most"), [("fresh", 0.01), ("blind", 0.015), ("held_out", 0.055)])
+def test_the_classifier_leaves_ordinary_mail_and_chat_alone(part: str, most: float) -> None:
+    """At most five in a hundred are alarms, of those that are full of codes and orders."""
+    rows = _ordinary(part)
+    assert len(rows) > 100
+    assert share([_all_with_classifier()[row.text].score >= 0.5 for row in rows]) <= most
 
 
 @pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
@@ -242,7 +268,7 @@ def test_sentences_that_are_touched_go_as_a_whole() -> None:
 @pytest.mark.timeout(300)
 def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     """A crafted text takes at most 20 times as long as ordinary ones of the same length."""
-    size = 60_000
+    size = 20_000
     ordinary = " ".join(row.text for row in injection_rows() if not row.label and row.language == "en")
 
     def seconds(text: str) -> float:

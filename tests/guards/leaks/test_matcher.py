@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.guards.leaks.prompts import find_leaks
+from tests.support.profiles import examples
 from tests.support.strategies import cut
 from tests.support.timing import processor_seconds
 
@@ -187,7 +188,7 @@ pieces = st.one_of(
 texts = st.lists(pieces, max_size=8).map("".join)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(3)
 @given(st.data(), texts, st.sampled_from(("", " ", " " * 7, "." * 15)))
 def test_chunks_make_no_difference(data: st.DataObject, text: str, between: str) -> None:
     """A stream is cleaned as the whole text is, no more than the limit is held back, and spans say where."""

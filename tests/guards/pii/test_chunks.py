@@ -4,17 +4,18 @@ import random
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.guards.pii.texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sample, each_sample
 from tests.support.agents import events_of, streamed_text
+from tests.support.profiles import examples
 from tests.support.strategies import cleaned, cut, streamed
 
 from recollect import Agent, Memory, Parallel, PIIDetector, Processor
 from recollect.guards.holdback import HoldBack
 from recollect.guards.pii.detector import Strategy
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +178,7 @@ LOUD = (
 
 
 @given(text=st.lists(fragments, min_size=1, max_size=12).map("".join), data=st.data())
-@settings(max_examples=300, deadline=None)
+@examples(3)
 async def test_stream_is_the_same_for_hostile_mixtures(text: str, data: st.DataObject) -> None:
     """Halves of everything, joined at random and cut at random."""
     tested = PIIDetector(method="placeholder")
@@ -198,7 +199,7 @@ class Looking(PIIDetector):
     text=st.lists(st.one_of(fragments, *[st.sampled_from(WORDS)] * 3), max_size=20).map("".join),
     data=st.data(),
 )
-@settings(max_examples=400, deadline=None)
+@examples(4)
 async def test_nothing_is_missed_in_text_that_is_passed_without_a_look(
     strategy: Strategy, text: str, data: st.DataObject
 ) -> None:

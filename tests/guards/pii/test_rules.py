@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.guards.pii.texts import INNOCENT
+from tests.support.profiles import examples
 from tests.support.strategies import cleaned
 
+from benchmarks.guards.pii import count, read_labelled
 from recollect import PIIDetector
-from recollect.bench.guards_pii import count, read_labelled
 from recollect.guards.pii import checksums
 from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding, settled
@@ -39,7 +40,7 @@ async def test_ordinary_text_is_untouched(text: str) -> None:
 
 @pytest.mark.anyio
 @given(st.text(st.characters(exclude_characters="@\0", exclude_categories=("Cs", "Nd"))))
-@settings(max_examples=500, deadline=None)
+@examples(5)
 async def test_text_without_digits_and_marks_is_never_changed(text: str) -> None:
     """Nothing that is looked for by default can be there."""
     assert await cleaned(PIIDetector(), text) == text
@@ -53,14 +54,14 @@ async def test_text_without_digits_and_marks_is_never_changed(text: str) -> None
         max_size=12,
     ).map("".join)
 )
-@settings(max_examples=300, deadline=None)
+@examples(3)
 def test_words_that_name_something_are_never_found_without_it(text: str) -> None:
     """Labels, months and marks alone are ordinary text."""
     assert PIIFinder().find(text) == []
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
+@examples(3)
 def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
     """For any text, of all kinds."""
     place = 0

@@ -15,7 +15,7 @@ from recollect.recall.embedding.indexer import MESSAGES_AT_ONCE
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.opening import StoreHandle
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from recollect import Agent, Memory, Message, Store, ToolCall
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError
 from recollect.runtime.sessions.text import MOST_CHARACTERS
 from recollect.runtime.sessions.tool import NO_SESSIONS, NO_TALK, NOTHING_FOUND, WHICH_SESSION, Sort
-from recollect.testing.scripted import ScriptedModel
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -1,15 +1,12 @@
-"""The form of a curated file: entries with a line of one sign between them.
+"""The entries of a curated file: how they are written, changed and compared. Plain functions, without files.
 
-A file is only changed if it is exactly what we would have written, so that nothing a person wrote is lost.
-Three things are tolerated and kept: a byte order mark, line breaks at the end, and nothing but whitespace,
-which is an empty file.
+A file has a line with a single separator between entries. It is only changed if it is exactly what we would
+have written, so that nothing a person wrote is lost. Three things are tolerated and kept: a byte order
+mark, line breaks at the end, and nothing but whitespace, which is an empty file.
 
-What a change makes of a list of entries: plain functions, without files.
-
-A change is a list of operations and happens whole or not at all. A refusal says what to do about it, because
-it is a model that reads it.
-
-What differs between two lists of entries, written down so that it can be shown, repeated and undone.
+A change is a list of operations and happens whole or not at all. A rejection says what to do about it,
+because a model reads it. What differs between two lists of entries is written down so that it can be shown,
+repeated and undone.
 """
 
 import hashlib

@@ -1,10 +1,7 @@
-"""Files that are whole after a crash: read only if regular, replaced at once, appended to the disk.
+"""The files of curated memory: whole after a crash, and one writer at a time in a folder.
 
-What stands in them is left to others.
-
-One writer at a time in a folder, whichever process or thread it is in.
-
-One curated file on the disk: read as it stands, and never overwritten unless it is fully understood.
+A file is read only if regular, replaced atomically, and appended to the disk. A lock orders writers of all
+processes and threads. A curated file is never overwritten unless it is fully understood.
 """
 
 import errno
@@ -37,6 +34,12 @@ _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _LARGEST = 64 * 1024 * 1024
 _TEMPORARY = ".recollect.tmp"
+LOCK_NAME = ".memory.lock"
+"""The file that a writer holds a lock on; it is empty, and stays."""
+_SHORTEST, _LONGEST = 0.001, 0.025  # seconds between two tries
+_log = logging.getLogger("recollect")
+_LARGEST_MEMORY = 4 * 1024 * 1024
+_WRITABLE = 0o222
 
 
 class Found(NamedTuple):
@@ -176,12 +179,6 @@ def fault(error: OSError, path: Path, doing: str) -> StorageError:
     return StorageUnavailableError(what)
 
 
-LOCK_NAME = ".memory.lock"
-"""The file that a writer holds a lock on; it is empty, and stays."""
-
-_SHORTEST, _LONGEST = 0.001, 0.025  # seconds between two tries
-
-
 @contextmanager
 def locked(folders: Iterable[Path], seconds: float) -> Generator[None]:
     """Keep other writers out of folders; waiting longer than some seconds for it is a `StorageBusyError`."""
@@ -228,12 +225,6 @@ def _release(descriptor: int) -> None:
     # A child that was forked meanwhile has the descriptor too, so closing it would not be enough.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
-
-
-_log = logging.getLogger("recollect")
-
-_LARGEST_MEMORY = 4 * 1024 * 1024
-_WRITABLE = 0o222
 
 
 class FileState(NamedTuple):

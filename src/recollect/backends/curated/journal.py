@@ -1,11 +1,10 @@
 """The log of all changes of curated memory, a line of JSON each, and what it says about the files.
 
-A change is logged first, to the disk, and made then; a last line says that it was made. Whoever is killed in
-between leaves a change that was not made: the file shows that, because each change names the state before and
-behind it. What nobody logged was changed by hand, and is logged when the next change is made. A log whose
-oldest changes were dropped begins with what they had made.
-
-Dropping the oldest changes from the log of curated memory, so that it does not grow without end.
+A change is logged first, to the disk, and made then; a last line says that it was made. A process that is
+killed in between leaves a change that was not made: the file shows that, because each change names the
+state before and after it. What nobody logged was changed by hand, and is logged when the next change is
+made. So that the log does not grow without end, its oldest changes are dropped; it then begins with the
+state that they had made.
 """
 
 import json

@@ -1,9 +1,8 @@
-"""What may not stand in curated memory, which goes into the system prompt: attempts to take over the model.
+"""What a model is shown of curated memory: both files, frozen, with nothing in them that could steer it.
 
-The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary sentences,
-emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
-
-What a model is shown of curated memory: both files, frozen, with nothing in them that could steer it.
+Curated memory goes into the system prompt, so nothing may stand in it that tries to take over the model.
+The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary
+sentences, emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
 """
 
 import re
@@ -29,38 +28,6 @@ _DIRECTION_MARK = re.compile("(?<![\u200e\u200f])[\u200e\u200f](?![\u200e\u200f]
 _WITHOUT_SPACES = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"
 _WORD_BREAK = re.compile(f"(?<=[{_WITHOUT_SPACES}])\u200b(?=[{_WITHOUT_SPACES}])")
 _KEPT = 2048  # texts whose verdict is remembered: every run looks at every entry
-
-
-@lru_cache(maxsize=_KEPT)
-def find_threat(text: str) -> str | None:
-    """Say what is wrong with a text, without quoting it, or None."""
-    usual = _usual_signs_taken_out(text)
-    if without_invisible(usual) != usual:
-        return "it has invisible characters, which can hide words"
-    plain = normalised(text, _PLAIN)
-    for form in dict.fromkeys((text, plain)):
-        if kind := _steering(form) or find_standing_order(form):
-            return f"it reads like an attempt to steer the model ({kind})"
-    return None
-
-
-def _usual_signs_taken_out(text: str) -> str:
-    """Take out what is typed, unseen, in languages that need it: it can hide no words here."""
-    marked = _DIRECTION_MARK.sub("", text) if _RIGHT_TO_LEFT.search(text) else text
-    return _WORD_BREAK.sub("", marked)
-
-
-def _steering(text: str) -> str | None:
-    """Return the kind of attack that the guard's rules see in a text, or None."""
-    verdict = find_injections(text)
-    if verdict.score < _NEEDED[0][0]:
-        return None
-    strongest = max((rule.score for rule in find_by_rules(text, read(text))), default=0.0)
-    if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
-        return None
-    return max(verdict.findings, key=lambda finding: finding.score).type
-
-
 _TITLES: dict[Target, str] = {"memory": "MEMORY (your own notes)", "user": "USER (who the user is)"}
 
 
@@ -92,3 +59,33 @@ def shown(entries: Sequence[str], limit: int) -> list[str]:
         threat = find_threat(entry)
         texts.append(entry if threat is None else f"[blocked: {threat}; a person can remove it]")
     return texts
+
+
+@lru_cache(maxsize=_KEPT)
+def find_threat(text: str) -> str | None:
+    """Say what is wrong with a text, without quoting it, or None."""
+    usual = _usual_signs_taken_out(text)
+    if without_invisible(usual) != usual:
+        return "it has invisible characters, which can hide words"
+    plain = normalised(text, _PLAIN)
+    for form in dict.fromkeys((text, plain)):
+        if kind := _steering(form) or find_standing_order(form):
+            return f"it reads like an attempt to steer the model ({kind})"
+    return None
+
+
+def _usual_signs_taken_out(text: str) -> str:
+    """Take out what is typed, unseen, in languages that need it: it can hide no words here."""
+    marked = _DIRECTION_MARK.sub("", text) if _RIGHT_TO_LEFT.search(text) else text
+    return _WORD_BREAK.sub("", marked)
+
+
+def _steering(text: str) -> str | None:
+    """Return the kind of attack that the guard's rules see in a text, or None."""
+    verdict = find_injections(text)
+    if verdict.score < _NEEDED[0][0]:
+        return None
+    strongest = max((rule.score for rule in find_by_rules(text, read(text))), default=0.0)
+    if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
+        return None
+    return max(verdict.findings, key=lambda finding: finding.score).type

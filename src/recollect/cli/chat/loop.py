@@ -1,8 +1,7 @@
-"""The event loop of a chat: in a thread of its own, beside the one that waits for the person.
+"""The event loop of a chat, in a thread beside the one that waits for the person; and what it waits for.
 
-What goes on behind an answer (`persist: after`) so goes on while somebody types or a pipe is silent.
-
-Saying what a chat waits for: a person who sees nothing happen does not know whether to stop it.
+Work that continues after an answer (`persist: after`) so continues while somebody types or a pipe is
+silent. A person who sees nothing happen does not know whether to stop it, so a chat says what it waits for.
 """
 
 import asyncio
@@ -21,10 +20,17 @@ from recollect.runtime.loader import Engine
 from recollect.trace import Trace, TraceEntry
 
 T = TypeVar("T")
-
 _NAP = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
 _PATIENCE_AT_THE_END = 0.5  # seconds, until it is said what is waited for
 _LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
+_PATIENCE = 2.0  # seconds, until it is said what is waited for
+_LOOK = 0.25  # seconds between two looks
+_IN_WORDS = {
+    ("message-history", "input"): "reading this session",
+    ("message-persistence", "commit"): "saving this turn; another process may be writing to the store",
+    ("long-term-memory", "input"): "asking long-term memory",
+    ("long-term-memory", "commit"): "telling long-term memory of this turn",
+}
 
 
 class ChatLoop:
@@ -85,17 +91,6 @@ def _without_interrupts() -> Generator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-_PATIENCE = 2.0  # seconds, until it is said what is waited for
-_LOOK = 0.25  # seconds between two looks
-
-_IN_WORDS = {
-    ("message-history", "input"): "reading this session",
-    ("message-persistence", "commit"): "saving this turn; another process may be writing to the store",
-    ("long-term-memory", "input"): "asking long-term memory",
-    ("long-term-memory", "commit"): "telling long-term memory of this turn",
-}
 
 
 @asynccontextmanager

@@ -1,7 +1,4 @@
-"""`recollect export`: everything that is kept about a user, as JSON lines.
-
-`recollect import`: reads back what `recollect export` wrote.
-"""
+"""`recollect export` and `recollect import`: everything stored about a user, as JSON lines."""
 
 import asyncio
 from pathlib import Path

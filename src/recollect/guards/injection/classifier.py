@@ -1,14 +1,11 @@
-"""How much a text means what attacks mean, whatever its words: a plane through the embedder's vectors.
+"""The optional classifier: two small models from installed packages judge the same text.
 
-The side of the plane on which a text lies, and how far off, is read as log odds. That in `meaning_weights.txt` is the
-one of a logistic regression over the vectors of the part of our own corpus that is meant for that
-(`python -m tools.fit_injection_meaning`). It belongs to one embedder, the default one of recall.
+One is that of stackone-defender, trained for this. The other is the default embedder: a logistic regression
+over its vectors says how much a text means what attacks mean, whatever its words. `meaning_weights.txt` has
+that regression, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_meaning`).
 
-The optional classifier: two small models in installed packages, asked about the same text.
-
-One is that of stackone-defender, trained for this; the other is the default embedder; `meaning.py` judges its
-vectors. Both are loaded with the first text, once for a process, and need no network. They are slow
-beside the rules (some 100 ms for 1,000 characters) and native code, so callers run them off the event loop.
+Both load with the first text, once a process, and need no network. They are slow beside the rules (some 100
+ms for 1,000 characters) and native code, so callers run them off the event loop.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""How much the choice and the order of words lean towards an attack, beside what single rules say.
+"""Scores a text: findings of the rules, also in what is encoded, weighed with a linear classifier.
 
-A passage of at most some 50 words is described by which word classes occur in it, which stand near each other
-in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown, and whether it asks.
-The weights of these features in `feature_weights.txt` are those of a logistic regression, fitted on the part of our
-own corpus that is meant for that (`python -m tools.fit_injection_features`). No feature is a word or a sentence.
+A passage of at most some 50 words has features: which word classes occur in it, which stand near each other
+in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown, and whether it
+asks. No feature is a word or a sentence. `feature_weights.txt` has their weights, a logistic regression
+fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_features`).
 
-What is made of a whole text: its findings, also in what is encoded, and one score.
-
-A text is judged passage by passage. What rules find in a passage adds up as chances do, each rule once, and
-is weighed with how its words lean. What a classifier says of a window is added to that, for or against. The
-more passages a text has, the more a single one has to say. Nothing here asks a model.
+Within a passage the findings add up as probabilities do, each rule once, together with the classifier. What
+a model says of a window is added for or against. The more passages a text has, the more a single one must
+say. Nothing here asks a model.
 """
 
 from __future__ import annotations

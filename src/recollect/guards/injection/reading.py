@@ -1,13 +1,10 @@
-"""The words that rules about prompt injection know, in classes of one letter each.
+"""Reads a text as a string of word classes, one letter for each word or symbol.
 
-A text becomes a string with one letter for each word, and the rules are patterns over that string. So a rule
-says "a verb of dismissal, then something earlier, then a word for instructions" in all languages at once. The
-words stand in `lexicon.txt`. The letter `u` is for addresses, `x` for words that nobody knows.
-
-Reading a text as a string of word classes: one letter for each word or sign.
-
-It sees through spaced-out letters, digits for letters, words without spaces between them, and swapped
-letters. Encodings are left to `encodings`, the meaning of the classes to `lexicon` and `rules`.
+The rules are patterns over that string. So one rule says "a verb of dismissal, then something earlier, then
+a word for instructions" in all languages at once. `lexicon.txt` lists the words of each class; `u` is for
+URLs, `x` for unknown words. Reading sees through spaced-out letters, digits for letters, words without
+spaces between them, and swapped letters. Encodings are left to `encodings`, the meaning of the classes to
+`rules`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules that find prompt injections in a text read as word classes.
 
-A rule is a pattern over the letters of `lexicon`, a kind of attack and a weight; they stand in `rules.txt`.
+A rule in `rules.txt` is a pattern over the letters of `lexicon.txt`, a kind of attack and a weight.
 No rule is a sentence: each says what must come together, such as an order to dismiss, something earlier, and
 a word for instructions. What is only reported, asked in general or meant for something else weighs less. All
 gaps in patterns are bounded, so that a hostile text costs no more than its length.

@@ -1,9 +1,8 @@
-"""What every prompt says, and so is nobody's secret: stock phrases and plain words.
+"""The text that must not be told, indexed for the search.
 
-What must not be told, made ready for the search.
-
-A text is kept as its runs of eight letters. Those of its *core* begin a leak; the others only go on with one
-that has begun: words that the agent is to say, stock phrases, and what somebody may be told.
+It is kept as its runs of eight letters. Those of its *core* begin a leak; the others only continue one that
+has begun: words that the agent is to say, stock phrases that every prompt has, and what somebody may be
+told.
 """
 
 import re

@@ -1,10 +1,7 @@
-"""Payment cards: the first digits say whose it is, the last one proves the others.
+"""Numbers that identify a person or an account: payment cards, US social security, IBANs, national numbers.
 
-The numbers of US social security: written with marks, or in one piece where words name them.
-
-Account numbers in the international form: a country, two check digits, and as many more as it uses.
-
-National numbers besides the US's: tax, health and identity numbers, by form, check digits and names.
+A number counts by its form and its check digits, and, where chance could make one, only beside a word that
+names it.
 """
 
 import re

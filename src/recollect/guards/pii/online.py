@@ -1,8 +1,6 @@
-"""E-mail addresses: a mark, up to 63 characters before it and a domain behind it.
+"""E-mail addresses, URLs, and addresses of machines (IPv4, IPv6, MAC).
 
-Addresses on the web: with a scheme, with www, or a bare domain under a name that is used for them.
-
-Addresses of machines: IPv4, IPv6 and MAC; not versions, times, or what identifies nobody.
+Versions, times and addresses that identify nobody are left alone.
 """
 
 import ipaddress

@@ -1,8 +1,7 @@
-"""Telephone numbers that no word names: by how their digits are grouped, in the middle of a sentence.
+"""Telephone numbers: international ones by country code and length, others by how people write them.
 
-Digits in one piece are left alone: most of them count or name something else.
-
-Telephone numbers: international ones by country code and length, others by how people write them.
+A number that no word names counts only if its digits are grouped as telephone numbers are. Digits in one
+run are left alone: most of them count or name something else.
 """
 
 import re

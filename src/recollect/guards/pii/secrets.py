@@ -1,6 +1,6 @@
-"""Keys, tokens and passwords: by the beginnings that their makers gave them, or by the word before them.
+"""Keys, tokens and passwords: by the prefixes that their makers gave them, or by the word before them.
 
-Private keys: blocks between a line that begins them and one that ends them, also if the end is missing.
+A private key is the block from its BEGIN line to its END line, also if the end is missing.
 """
 
 import re

@@ -1,13 +1,9 @@
-"""Embedding what was saved, in the background.
+"""Embeds stored messages: new ones in the background, all of them after a change of embedder.
 
-Saving never waits for this: a message is found by its words until its vector is there. What still waits is
-known to the store, so that a process that ends in between loses nothing: the next one that saves or searches
-for the user goes on.
-
-Embedding everything anew, after a change of embedder: user by user, and it can be stopped at any time.
-
-What has a vector of the new model already is passed over, so that a run that was broken off is taken up where
-it ended.
+Saving never waits for this: a message is found by its words until its vector is there. The store knows what
+still waits, so that a process that ends in between loses nothing: the next one that saves or searches for
+the user goes on. Embedding everything again passes over what has a vector of the new model, so that a run
+that was interrupted continues where it ended.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Which rows have which term: an inverted index in one sorted array of 64-bit numbers.
+"""Which rows have which term, and BM25 over them with the user's own statistics.
 
-A posting is the term's hash (32 bits), the row (24) and the count (8) in one number, so that one sort of
-plain integers builds the index, and a term's postings are a slice. New rows go into a small second array,
-which is merged into the large one now and then.
-
-BM25 over one user's rows: the statistics are the user's own.
+The inverted index is one sorted array of 64-bit numbers. A posting is the term's hash (32 bits), the row
+(24) and the count (8) in one number, so that one sort of plain integers builds the index, and a term's
+postings are a slice. New rows go into a small second array, which is merged into the large one now and
+then.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Arrays that grow at their end: the columns of an image.
+"""The search index of one user: terms, times, speakers and vectors as arrays in memory, never the text.
 
-The image: one user's memory as arrays in memory, ready to be searched.
-
-It holds the terms, times, speakers and vectors of all that the user and the assistant said, in the order of
-commits, and never the text. It is read from the store's search rows once and then kept up to date with what
-is new. Nothing in it depends on the engine, so both rank alike; nothing in it is of another user, so nobody
+It is read from the store's search rows once, in the order of commits, and then kept up to date with what is
+new. Nothing in it depends on the engine, so both rank alike. Nothing in it is of another user, so nobody
 else's words can move a ranking.
 """
 

@@ -1,7 +1,7 @@
 """Reckon with spans of days: the week, month, season or year that a phrase means, seen from a given day.
 
-A span is a pair of dates, the second of them not included. Nothing here reads text or knows of hours; finding
-the phrases is left to `dates.py`. Weeks begin on Monday, seasons are those of the northern half of the world.
+A span is a pair of dates, the second of them not included. Nothing here reads text or knows of hours;
+`phrases.py` finds the phrases. Weeks begin on Monday, seasons are those of the northern half of the world.
 """
 
 from __future__ import annotations

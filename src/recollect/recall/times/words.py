@@ -1,9 +1,7 @@
 """The words for times in English, German, Spanish and French, and the patterns made of them.
 
-Only vocabulary: what a phrase means is left to `dates.py`. The patterns are used on text whose spaces are
-single, and repeat nothing without a bound, so that no text makes them slow.
-
-Words that say when something happened: messages that have some often answer questions for a time.
+Only vocabulary: `phrases` knows what they mean. The patterns run on text whose spaces are single, and
+repeat nothing without a bound, so that no text makes them slow.
 """
 
 from __future__ import annotations

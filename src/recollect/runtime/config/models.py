@@ -1,6 +1,6 @@
-"""One object of the configuration file, read key by key with errors that say what to do.
+"""The configuration of a runtime: typed, complete, and checked before anything is opened.
 
-The configuration of a runtime: typed, complete, and checked before anything is opened.
+Objects of the file are read key by key, with errors that say what to do.
 """
 
 import difflib

@@ -1,11 +1,9 @@
-"""Words of one sign in sessions: Chinese, Japanese and Korean are indexed by pairs, in which these are lost.
+"""Searches the transcripts of a user's sessions: by words alone, with no model and no embedder.
 
-So they are looked for in the texts themselves, in the newest talk.
-
-Searching the transcripts of a user's sessions: by words alone, with no model and no embedder.
-
-Only what user and assistant said is found; tool text and audit events never are. Words are looked for as
-recall looks for them, so that there is no query syntax, and Chinese and Japanese need no spaces.
+Only what user and assistant said is found; tool text and audit events never are. Words are matched as
+recall matches them, so there is no query syntax, and Chinese and Japanese need no spaces. Words of a single
+Chinese, Japanese or Korean character are not in the index, which has pairs: they are searched in the newest
+texts.
 """
 
 import unicodedata
@@ -41,47 +39,12 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "HANGUL SYLLABLE")
 _MOST_READ, _OF_ONE_SESSION = 5_000, 500  # messages of every role
-
-
-def lone_signs(terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the terms if each of them is a single sign that is a word by itself, or nothing."""
-    are_signs = all(len(term) == 1 and unicodedata.name(term, "").startswith(_SCRIPTS) for term in terms)
-    return tuple(terms) if are_signs else ()
-
-
-async def find_signs(
-    signs: Sequence[str], sessions: Iterable["Thread"], store: "Store", user: Scope
-) -> list[Hit]:
-    """Return the messages that have the signs, those with most of them first, and then the newest."""
-    found: list[Hit] = []
-    left = _MOST_READ
-    for session in sessions:
-        if left <= 0:
-            break
-        read = await store.last_messages(min(left, _OF_ONE_SESSION), scope=user.with_thread(session.id))
-        left -= len(read)
-        found += [hit for message in reversed(talk_of(read)) if (hit := _hit(message, signs))]
-    return sorted(found, key=lambda hit: -hit.relevance)
-
-
-def _hit(message: "Message", signs: Sequence[str]) -> Hit | None:
-    places = [place for sign in signs if (place := message.text.find(sign)) >= 0]
-    if not places:
-        return None
-    share, half = len(places) / len(signs), SNIPPET_CHARACTERS // 2
-    piece = (max(places[0] - half, 0), min(places[0] + half, len(message.text)))
-    return Hit(message, share, share, piece)
-
-
 MOST_SESSIONS = 10
 """How many sessions one search shows."""
-
 MOST_AROUND = 20
 """How many messages before and after one are shown."""
-
 HEAD, TAIL = 20, 10
 """How much of a long session is read: its beginning and its end."""
-
 _HITS_SHOWN = 3  # of one session
 _NEIGHBOURS = 2
 _MOST_LOOKED_INTO = 1_000  # sessions, for words that the index does not have
@@ -244,3 +207,33 @@ async def _matched(
 def _clamped(value: int, argument: str, most: int) -> int:
     """Return a number within the bounds; one that is no number at all is an error."""
     return min(max(check_int(value, argument, minimum=-_UNBOUNDED), 1), most)
+
+
+def lone_signs(terms: Sequence[str]) -> tuple[str, ...]:
+    """Return the terms if each of them is a single sign that is a word by itself, or nothing."""
+    are_signs = all(len(term) == 1 and unicodedata.name(term, "").startswith(_SCRIPTS) for term in terms)
+    return tuple(terms) if are_signs else ()
+
+
+async def find_signs(
+    signs: Sequence[str], sessions: Iterable["Thread"], store: "Store", user: Scope
+) -> list[Hit]:
+    """Return the messages that have the signs, those with most of them first, and then the newest."""
+    found: list[Hit] = []
+    left = _MOST_READ
+    for session in sessions:
+        if left <= 0:
+            break
+        read = await store.last_messages(min(left, _OF_ONE_SESSION), scope=user.with_thread(session.id))
+        left -= len(read)
+        found += [hit for message in reversed(talk_of(read)) if (hit := _hit(message, signs))]
+    return sorted(found, key=lambda hit: -hit.relevance)
+
+
+def _hit(message: "Message", signs: Sequence[str]) -> Hit | None:
+    places = [place for sign in signs if (place := message.text.find(sign)) >= 0]
+    if not places:
+        return None
+    share, half = len(places) / len(signs), SNIPPET_CHARACTERS // 2
+    piece = (max(places[0] - half, 0), min(places[0] + half, len(message.text)))
+    return Hit(message, share, share, piece)

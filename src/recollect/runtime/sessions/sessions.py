@@ -1,6 +1,6 @@
-"""Reading the talk of a session: what user and assistant said, without what tools said in between.
+"""Sessions: the threads of one user in the one store, and the memory that an agent has of them.
 
-Sessions: the threads of one user in the one store, and the memory that an agent has of them.
+A transcript is what user and assistant said, without what tools said in between.
 """
 
 import secrets

@@ -1,10 +1,8 @@
-"""What a search of sessions gives back: threads and messages of the store, and how they belong together.
+"""Sessions as a model is shown them: quoted as data, one line a message, and never too much.
 
-Sessions as a model is shown them: quoted as data, one line a message, and never too much.
-
-What was said in a session may try to pass for somebody else's line, or to leave the quotation. So every
-further line of a text is indented, ids and titles are kept to one line, and all of it stands inside memory's
-fence.
+What was said in a session may try to pass for another speaker's line, or to leave the quotation. So every
+further line of a text is indented, ids and titles are kept to one line, and all of it stands inside
+memory's fence.
 """
 
 import json
@@ -16,6 +14,15 @@ from recollect.messages import Message
 from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.text.quoting import fenced
 from recollect.text.terms import terms_of
+
+MOST_CHARACTERS = 12_000
+"""How long an answer of the tool is at most."""
+SNIPPET_CHARACTERS = 300
+"""How much of a message is shown around the words that matched."""
+_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
+_LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
+_LONGEST_TITLE = 80
+_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +58,6 @@ class Passage:
     session: Thread
     messages: tuple[Message, ...]
     tail: tuple[Message, ...] = ()
-
-
-MOST_CHARACTERS = 12_000
-"""How long an answer of the tool is at most."""
-
-SNIPPET_CHARACTERS = 300
-"""How much of a message is shown around the words that matched."""
-
-_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
-_LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
-_LONGEST_TITLE = 80
-_STEPS = 6
 
 
 def shown_matches(matches: Sequence[SessionMatch]) -> str:

@@ -1,0 +1,1 @@
+"""Measuring speed and quality: `python -m benchmarks NAME`, in the repository."""

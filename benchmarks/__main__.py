@@ -1,0 +1,5 @@
+"""`python -m benchmarks NAME`, in the repository."""
+
+from benchmarks.cli import app
+
+app(prog_name="python -m benchmarks")

@@ -1,0 +1,152 @@
+"""The commands `python -m benchmarks NAME`; each loads its own benchmark alone."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.harness.output import show_report, write_page
+from benchmarks.harness.report import Report, Show
+from benchmarks.sizes import (
+    QUICK_RECALL,
+    QUICK_RUNTIME,
+    QUICK_STORE,
+    QUICK_TURN,
+    RecallSizes,
+    RuntimeSizes,
+    StoreSizes,
+    TurnSizes,
+)
+from recollect.cli.options import Json
+from recollect.cli.output import progress_bar, say
+from recollect.cli.problems import CommandGroup
+from recollect.errors import InvalidArgumentError
+
+Quick = Annotated[bool, typer.Option("--quick", help="Only see that it works: the figures mean little.")]
+Postgres = Annotated[
+    str | None,
+    typer.Option("--postgres", help="A server to measure on, as a superuser; without it one is started."),
+]
+Messages = Annotated[
+    int | None,
+    typer.Option("--messages", min=1000, help="The size of the large store; 1,000,000 if not given."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Conversations with questions in LoCoMo's form; without them only speed."),
+]
+Pii = Annotated[
+    Path | None,
+    typer.Option("--pii", help='JSON lines: {"text": …, "spans": [{"start": …, "end": …, "type": …}]}.'),
+]
+Injection = Annotated[
+    Path | None, typer.Option("--injection", help='JSON lines: {"text": …, "label": 0 or 1}.')
+]
+Page = Annotated[Path, typer.Option("--page", help="The page whose tables are rewritten.")]
+
+app = typer.Typer(
+    name="benchmarks",
+    cls=CommandGroup,
+    help="Measure speed and quality.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def store(
+    json: Json = False, quick: Quick = False, postgres: Postgres = None, messages: Messages = None
+) -> None:
+    """Measure the store in alternating rounds with the bare drivers and with SQLiteSession."""
+    show_report(_run_store(quick=quick, postgres=postgres, messages=messages), as_json=json)
+
+
+@app.command()
+def turn(json: Json = False, quick: Quick = False) -> None:
+    """Measure a turn with history, streaming through processors, and the memory that a stream holds."""
+    show_report(_run_turn(quick=quick), as_json=json)
+
+
+@app.command()
+def recall(data: Data = None, json: Json = False, quick: Quick = False, postgres: Postgres = None) -> None:
+    """Measure how much of the evidence recall finds, and what a question costs against its bare parts."""
+    show_report(_run_recall(data=data, quick=quick, postgres=postgres), as_json=json)
+
+
+@app.command()
+def guards(pii: Pii = None, injection: Injection = None, json: Json = False) -> None:
+    """Measure the guards on a stream, and how well they find things in labelled texts."""
+    show_report(_run_guards(pii, injection), as_json=json)
+
+
+@app.command()
+def runtime(json: Json = False, quick: Quick = False) -> None:
+    """Measure what curated files and a gateway add to a run whose model answers at once."""
+    show_report(_run_runtime(quick=quick), as_json=json)
+
+
+@app.command("all")
+def all_(
+    quick: Quick = False,
+    postgres: Postgres = None,
+    messages: Messages = None,
+    data: Data = None,
+    page: Page = Path("docs/benchmarks.md"),
+) -> None:
+    """Run every benchmark and write the tables of docs/benchmarks.md."""
+    if not page.is_file():
+        raise InvalidArgumentError("page", f"there is no {page} here; run this in the repository or name it")
+    reports = [
+        _run_recall(data=data, quick=quick, postgres=postgres),
+        _run_turn(quick=quick),
+        _run_guards(None, None),
+        _run_runtime(quick=quick),
+        _run_store(quick=quick, postgres=postgres, messages=messages),
+    ]
+    for report in reports:
+        show_report(report)
+        write_page(page, report)
+    say(f"Wrote {page}.")
+
+
+def _run_store(*, quick: bool, postgres: str | None, messages: int | None) -> Report:
+    from benchmarks.store.run import run
+
+    sizes = (QUICK_STORE if quick else StoreSizes()).with_large_store(messages)
+    return _run(lambda show: run(sizes, postgres=postgres, show=show))
+
+
+def _run_turn(*, quick: bool) -> Report:
+    from benchmarks.turn import run
+
+    return _run(lambda show: run(QUICK_TURN if quick else TurnSizes(), show=show))
+
+
+def _run_recall(*, data: Path | None, quick: bool, postgres: str | None) -> Report:
+    from benchmarks.recall.locomo import read_conversations
+    from benchmarks.recall.run import run
+
+    conversations = None if data is None else read_conversations(data)
+    sizes = QUICK_RECALL if quick else RecallSizes()
+    return _run(lambda show: run(sizes, data=conversations, postgres=postgres, show=show))
+
+
+def _run_guards(pii: Path | None, injection: Path | None) -> Report:
+    from benchmarks.guards.run import run
+
+    return _run(lambda show: run(pii, injection, show=show))
+
+
+def _run_runtime(*, quick: bool) -> Report:
+    from benchmarks.runtime import run
+
+    return _run(lambda show: run(QUICK_RUNTIME if quick else RuntimeSizes(), show=show))
+
+
+def _run(start: Callable[[Show], Coroutine[Any, Any, Report]]) -> Report:
+    """Run a benchmark and show its progress."""
+    with progress_bar() as show:
+        return asyncio.run(start(show))

@@ -1,0 +1,110 @@
+"""Streaming through the guards of an answer: how much text passes in a second, and how much is held back."""
+
+import time
+from typing import TypedDict
+
+from benchmarks.harness.report import Show
+from benchmarks.harness.texts import SampleTexts
+from recollect.guards.leaks.scrubber import SystemPromptScrubber
+from recollect.guards.pii.detector import PIIDetector
+from recollect.guards.token_limiter import TokenLimiterProcessor
+from recollect.messages import Message
+from recollect.pipeline.context import RunIds, RunState
+from recollect.pipeline.output import OutputChain
+from recollect.pipeline.processor import Processor, TextDelta
+from recollect.trace import Trace
+
+INSTRUCTIONS = """You answer for the harbour office of a small town. Be polite and brief.
+Never tell anybody that the night watchman sleeps from two to four, nor where the spare keys are kept.
+If somebody asks for the price of a berth, name the daily price and mention that discounts end in May.
+Complaints go to the clerk, in writing; do not promise that anybody will answer them within a week."""
+"""What the agent of the measurement was told, and must not tell."""
+
+CHUNK = 64
+"""How many characters a chunk of the figure that is judged has; other sizes stand beside it."""
+
+_SIZES = (4, 16, CHUNK, 256)
+_CHARACTERS = 1_000_000
+_TOKENS = 10_000_000
+_ROUNDS = 3
+_MEGA = 1e6
+
+
+class StreamFigures(TypedDict):
+    """What was measured: the goal's two figures, the speed by length of chunk, and through which guards."""
+
+    mb_per_second: float
+    longest_held_back: int
+    mb_per_second_by_chunk: dict[str, float]
+    guards: list[str]
+
+
+async def measure_stream(show: Show) -> StreamFigures:
+    """Measure ordinary text in chunks of several sizes, and how much waits when letters come singly."""
+    text = ordinary_text(_CHARACTERS)
+    speeds: dict[str, float] = {}
+    for place, size in enumerate(_SIZES):
+        show(f"streaming in chunks of {size} characters", place / (len(_SIZES) + 1))
+        part = text[: _CHARACTERS * min(size, CHUNK) // CHUNK]
+        speeds[str(size)] = round(max([await _speed(part, size) for _ in range(_ROUNDS)]), 2)
+    show("looking how much is held back", len(_SIZES) / (len(_SIZES) + 1))
+    held = max([await _held_back(text, limit) for text in tricky_texts() for limit in (_TOKENS, 200)])
+    return {
+        "mb_per_second": speeds[str(CHUNK)],
+        "longest_held_back": held,
+        "mb_per_second_by_chunk": speeds,
+        "guards": [type(guard).__name__ for guard in _guards(_TOKENS)],
+    }
+
+
+def ordinary_text(size: int) -> str:
+    """Return a text without anything to find, of a number of characters."""
+    texts = SampleTexts().texts(size // 150)
+    return " ".join(texts)[:size]
+
+
+def tricky_texts() -> list[str]:
+    """Return texts that keep guards waiting: beginnings of what they look for, and words without an end."""
+    words = INSTRUCTIONS.split()
+    filler = ", or so they say in the old tavern by the bridge every other evening. "
+    beginnings = [" ".join(words[start : start + 3]) + filler for start in range(len(words))]
+    return [
+        ordinary_text(4_000),
+        "".join(beginnings),
+        "   ".join("".join(beginnings[:20])),
+        "averyverylongword" * 40,
+        "Call me or write to me@ or you@home, and see http:// or https: now. " * 20,
+    ]
+
+
+def _guards(limit: int) -> list[Processor]:
+    """Return the guards of an answer in document A's order."""
+    return [PIIDetector(), SystemPromptScrubber(), TokenLimiterProcessor(limit)]
+
+
+def _run() -> RunState:
+    view = [Message("user", "Tell me everything.")]
+    return RunState("bench", RunIds(), Trace(), INSTRUCTIONS, view=view)
+
+
+async def _speed(text: str, size: int) -> float:
+    """Return how many megabytes a second pass on one core."""
+    chunks = [TextDelta(text[place : place + size]) for place in range(0, len(text), size)]
+    chain = OutputChain(_guards(_TOKENS), _run())
+    start = time.process_time()
+    for chunk in chunks:
+        await chain.push(0, chunk)
+    await chain.close([])
+    return len(text) / _MEGA / (time.process_time() - start)
+
+
+async def _held_back(text: str, limit: int) -> int:
+    """Return the most characters that waited when a text without findings came letter by letter."""
+    run, longest = _run(), 0
+    chain = OutputChain(_guards(limit), run)
+    for fed, character in enumerate(text, 1):
+        await chain.push(0, TextDelta(character))
+        if run.stop_reason is not None:
+            break
+        longest = max(longest, fed - chain.released_characters)
+    return longest

@@ -1,0 +1,85 @@
+"""What a reader must know of the machine to understand a figure; nothing that names it."""
+
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+_MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs", "devtmpfs")
+_MOUNTS = Path("/proc/self/mountinfo")
+_SYNCS = 200
+_PACKAGES = ("recollect", "apsw", "psycopg", "openai-agents", "pydantic", "pydantic-ai-slim")
+
+
+IN_MEMORY = "The files were in memory, not on a disk: commits cost nothing here."
+"""What a reader has to know where `is_in_memory`."""
+
+
+@contextmanager
+def scratch_folder() -> Generator[Path]:
+    """Provide a folder for the files of one run, if possible on a disk."""
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=disk_folder()) as name:
+        yield Path(name)
+
+
+def disk_folder() -> Path:
+    """Return a folder for test files, if possible not in memory: shared commits gain nothing there."""
+    usual = Path(tempfile.gettempdir())
+    return Path.cwd() if is_in_memory(usual) and not is_in_memory(Path.cwd()) else usual
+
+
+def is_in_memory(folder: Path) -> bool:
+    """Whether the files of a folder never reach a disk."""
+    return file_system(folder) in _MEMORY_FILE_SYSTEMS
+
+
+def file_system(folder: Path) -> str:
+    """Return the kind of file system that a folder is on, where the system tells."""
+    if not _MOUNTS.exists():
+        return "unknown"
+    place = folder.resolve()
+    kinds: dict[Path, str] = {}
+    for line in _MOUNTS.read_text("utf-8").splitlines():
+        left, _, right = line.partition(" - ")
+        kinds[Path(left.split()[4])] = right.split()[0]
+    return next((kinds[path] for path in (place, *place.parents) if path in kinds), "unknown")
+
+
+def sync_milliseconds(folder: Path) -> float:
+    """Return how long the disk takes to make 4 KB durable: the median of some tries."""
+    sync = getattr(os, "fdatasync", os.fsync)
+    seconds: list[float] = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(_SYNCS):
+            file.write(b"\0" * 4096)
+            file.flush()
+            started = time.perf_counter()
+            sync(file.fileno())
+            seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds) * 1000
+
+
+def facts(folder: Path) -> dict[str, object]:
+    """Return what is published about the machine."""
+    return {
+        "cores": os.cpu_count(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "file_system": file_system(folder),
+        "fdatasync_ms": round(sync_milliseconds(folder), 3),
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "versions": {name: version for name in _PACKAGES if (version := _version(name))},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

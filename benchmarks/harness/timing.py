@@ -1,0 +1,128 @@
+"""Timing contestants fairly: in alternating rounds of one run, by the median.
+
+Noise on a shared machine is larger than most differences that matter. Contestants that take turns every
+few milliseconds meet the same noise, so the ratio of their medians holds where single figures do not.
+"""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+Lap: TypeAlias = Callable[[int], Awaitable[list[float]]]
+"""Does a thing so many times and returns the seconds that each took."""
+
+
+@dataclass(slots=True)
+class Timings:
+    """The seconds that one contestant took for each try, round by round."""
+
+    rounds: list[list[float]] = field(default_factory=list[list[float]])
+
+    @property
+    def all(self) -> list[float]:
+        """All tries, sorted."""
+        return sorted(second for lap in self.rounds for second in lap)
+
+    @property
+    def p50(self) -> float:
+        """The median of all tries."""
+        return statistics.median(self.all)
+
+    def micros(self) -> dict[str, float]:
+        """Return the figures that are published, in microseconds."""
+        seconds = self.all
+        shares = {"p10_us": 0.1, "p50_us": 0.5, "p90_us": 0.9, "p99_us": 0.99}
+        figures = {name: round(percentile(seconds, share) * 1e6, 1) for name, share in shares.items()}
+        return figures | {"samples": len(seconds)}
+
+
+class Ratio(NamedTuple):
+    """How many times as long one contestant takes, and how far single rounds stray from that."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float, rounds: Iterable[float]) -> "Ratio":
+        """Make one of the ratio of all rounds and that of each."""
+        ordered = sorted(rounds)
+        return cls(value, percentile(ordered, 0.1), percentile(ordered, 0.9))
+
+    @property
+    def spread(self) -> str:
+        """The middle 80 % of the rounds."""
+        return f"{self.low:.2f} to {self.high:.2f}"
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the value below which a share of sorted values lies."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def ratio(ours: Timings, other: Timings) -> Ratio:
+    """Return the ratio of the medians, with the spread of the ratio over the rounds."""
+    rounds = medians(ours, other)
+    return Ratio.of(ours.p50 / other.p50, (mine / theirs for mine, theirs in rounds))
+
+
+def medians(*contestants: Timings) -> list[tuple[float, ...]]:
+    """Return the medians of each round, one for each contestant."""
+    rounds = zip(*(timings.rounds for timings in contestants), strict=True)
+    return [tuple(map(statistics.median, laps)) for laps in rounds]
+
+
+def figures_of(found: Mapping[str, Timings]) -> dict[str, dict[str, float]]:
+    """Return the published figures of each contestant."""
+    return {name: timings.micros() for name, timings in found.items()}
+
+
+def lap_of(action: Callable[[], Awaitable[object]]) -> Lap:
+    """Time something that is awaited."""
+
+    async def lap(count: int) -> list[float]:
+        seconds: list[float] = []
+        for _ in range(count):
+            started = time.perf_counter()
+            await action()
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    return lap
+
+
+def sync_lap_of(action: Callable[[], object]) -> Lap:
+    """Time something that is called, without the cost of awaiting it."""
+
+    async def lap(count: int) -> list[float]:
+        seconds: list[float] = []
+        for _ in range(count):
+            started = time.perf_counter()
+            action()
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    return lap
+
+
+async def race(
+    contestants: Mapping[str, Lap],
+    *,
+    rounds: int,
+    tries: int,
+    tick: Callable[[float], None],
+    warm_up: int = 2,
+) -> dict[str, Timings]:
+    """Let contestants take turns, each first as often as the others, after some rounds that do not count."""
+    timings = {name: Timings() for name in contestants}
+    order = list(contestants)
+    for number in range(-warm_up, rounds):
+        for name in order:
+            lap = await contestants[name](tries)
+            if number >= 0:
+                timings[name].rounds.append(lap)
+        order.append(order.pop(0))
+        tick(max(0, number + 1) / rounds)
+    return timings

@@ -1,0 +1,1 @@
+"""The benchmark of recall: what it finds, and how long it takes."""

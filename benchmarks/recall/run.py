@@ -1,0 +1,56 @@
+"""The order of recall's parts."""
+
+from collections.abc import Sequence
+
+from benchmarks.harness.machine import facts, scratch_folder
+from benchmarks.harness.report import Part, Report, Show, ticker
+from benchmarks.harness.server import benchmark_server, check_server
+from benchmarks.recall import quality, speed
+from benchmarks.recall.locomo import Conversation
+from benchmarks.recall.stores import NOTE, postgres_stores, sqlite_stores
+from benchmarks.sizes import RecallSizes
+from recollect.recall.embedding.embedder import default_embedder
+
+# Where each part begins, as a share of the time that a full run takes.
+_STARTS = {
+    "quality": 0.0,
+    "indexing": 0.3,
+    "filling SQLite": 0.4,
+    "SQLite, warm": 0.6,
+    "SQLite, cold": 0.62,
+    "SQLite, few and many": 0.65,
+    "SQLite, other users": 0.68,
+    "filling PostgreSQL": 0.7,
+    "PostgreSQL, warm": 0.88,
+    "PostgreSQL, cold": 0.91,
+    "PostgreSQL, few and many": 0.95,
+}
+
+
+async def run(
+    sizes: RecallSizes, *, data: Sequence[Conversation] | None, postgres: str | None, show: Show
+) -> Report:
+    """Measure everything and return what was found."""
+    if postgres is not None:
+        check_server(postgres)  # before the minutes of measuring, not after
+    embedder = default_embedder()
+    model, found, begin = embedder.model_id, Part(notes=[NOTE]), ticker(show, _STARTS)
+    with scratch_folder() as folder:
+        machine = facts(folder)
+        if data is None:
+            found.add(quality.without_data())
+        else:
+            found.add(await quality.measure(folder, data, embedder, begin("quality")))
+        found.add(await speed.measure_indexing(folder, embedder, sizes, begin("indexing")))
+        async with sqlite_stores(folder, model, sizes, begin("filling SQLite")) as (searched, among):
+            found.add(await speed.measure(searched, embedder, sizes, begin))
+            tick = begin("SQLite, other users")
+            found.add(await speed.measure_among_others(searched.usual, among, model, sizes, tick))
+    with benchmark_server(postgres) as server:
+        machine["postgresql"] = server.version
+        async with postgres_stores(server, model, sizes, begin("filling PostgreSQL")) as searched:
+            found.add(await speed.measure(searched, embedder, sizes, begin))
+    show("done", 1)
+    systems = found.figures.pop("systems", None)
+    further: dict[str, object] = {} if systems is None else {"systems": systems}
+    return Report("recall", machine, found, further)

@@ -1,0 +1,86 @@
+"""How much each benchmark measures: enough to trust, or, for `--quick`, just enough to see that it works."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSizes:
+    """Rounds and tries of each part, and the size of the large store.
+
+    Appending warms up for long enough that SQLite's log has reached its final size on both sides: as long
+    as the file grows, each commit also waits for the file system's own log.
+    """
+
+    rounds: int = 60
+    warm_up: int = 20
+    tries: int = 40
+    writer_rounds: int = 12
+    turns_per_writer: int = 40
+    import_rounds: int = 15
+    large_store: int = 1_000_000
+
+    @property
+    def turns(self) -> int:
+        """How many turns a contestant may write, the laps before the first round included."""
+        return (self.rounds + self.warm_up) * self.tries
+
+    def with_large_store(self, messages: int | None) -> "StoreSizes":
+        """Return the same sizes with another large store, if one is given."""
+        return self if messages is None else replace(self, large_store=messages)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSizes:
+    """Rounds and tries of each part, and how long the streams are whose memory is compared."""
+
+    rounds: int = 60
+    warm_up: int = 10
+    tries: int = 20
+    stream_rounds: int = 60
+    stream_tries: int = 3
+    short_stream: int = 1_000
+    long_stream: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSizes:
+    """How many messages the searched user has in each store, and how often each part is tried."""
+
+    few: int = 1_000
+    usual: int = 10_000
+    many: int = 100_000
+    others: int = 1_000_000
+    rounds: int = 40
+    tries: int = 5
+    cold_rounds: int = 20
+    indexed: int = 128
+    index_rounds: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSizes:
+    """Rounds and tries of the race."""
+
+    rounds: int = 40
+    warm_up: int = 5
+    tries: int = 10
+
+
+QUICK_STORE = StoreSizes(
+    rounds=3, warm_up=1, tries=5, writer_rounds=2, turns_per_writer=2, import_rounds=2, large_store=4_000
+)
+QUICK_TURN = TurnSizes(
+    rounds=3, warm_up=1, tries=5, stream_rounds=2, stream_tries=1, short_stream=100, long_stream=1_000
+)
+QUICK_RECALL = RecallSizes(
+    few=100,
+    usual=300,
+    many=1_000,
+    others=1_000,
+    rounds=2,
+    tries=2,
+    cold_rounds=2,
+    indexed=4,
+    index_rounds=2,
+)
+QUICK_RUNTIME = RuntimeSizes(rounds=2, warm_up=1, tries=2)

@@ -1,0 +1,1 @@
+"""The benchmark of the store, against the bare drivers and a peer."""

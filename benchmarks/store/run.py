@@ -1,0 +1,77 @@
+"""The order of the store's parts, and what `import recollect` costs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
+from benchmarks.harness.report import Part, Report, Show, Tick, Ticker, at_most, ticker
+from benchmarks.harness.server import benchmark_server, check_server
+from benchmarks.harness.timing import Ratio, figures_of, medians, race, sync_lap_of
+from benchmarks.sizes import StoreSizes
+from benchmarks.store import operations, writers
+
+# Where each part begins, as a share of the time that a full run takes.
+_STARTS = {
+    "SQLite": 0.0,
+    "SQLite, many writers": 0.08,
+    "imports": 0.16,
+    "SQLite, large store": 0.2,
+    "PostgreSQL": 0.5,
+    "PostgreSQL, large store": 0.6,
+}
+_IMPORT_LIMIT = 3.0
+_CODE = {"interpreter": "pass", "ours": "import recollect", "pydantic": "import pydantic"}
+
+
+async def run(sizes: StoreSizes, *, postgres: str | None, show: Show) -> Report:
+    """Measure everything and return what was found."""
+    if postgres is not None:
+        check_server(postgres)  # before the minutes of measuring, not after
+    found, begin = Part(), ticker(show, _STARTS)
+    with scratch_folder() as folder:
+        machine = facts(folder)
+        if is_in_memory(folder):
+            found.notes.append(IN_MEMORY)
+        await _measure_sqlite(found, folder, sizes, float(str(machine["fdatasync_ms"])), begin)
+    with benchmark_server(postgres) as server:
+        machine["postgresql"] = server.version
+        found.add(await operations.measure_postgres(server, sizes, begin("PostgreSQL")))
+        found.add(await operations.measure_large_postgres(server, sizes, begin("PostgreSQL, large store")))
+    show("done", 1)
+    return Report("store", machine, found)
+
+
+async def _measure_sqlite(
+    found: Part, folder: Path, sizes: StoreSizes, sync_ms: float, begin: Ticker
+) -> None:
+    found.add(await operations.measure_sqlite(folder, sizes, begin("SQLite")))
+    found.add(await writers.measure(folder, sizes, sync_ms, begin("SQLite, many writers")))
+    found.add(await measure_imports(sizes, begin("imports")))
+    found.add(await operations.measure_large_sqlite(folder, sizes, begin("SQLite, large store")))
+
+
+async def measure_imports(sizes: StoreSizes, tick: Tick) -> Part:
+    """Start processes that import recollect, pydantic or nothing, by turns."""
+    laps = {name: sync_lap_of(lambda code=code: _run(code)) for name, code in _CODE.items()}
+    found = await race(laps, rounds=sizes.import_rounds, tries=1, tick=tick)
+    bare, ours, theirs = (found[name] for name in _CODE)
+    # What an import adds to the start of the interpreter.
+    added, other = (max(timings.p50 - bare.p50, 1e-6) for timings in (ours, theirs))
+    measured = Ratio.of(
+        added / other,
+        ((mine - start) / (its - start) for start, mine, its in medians(bare, ours, theirs)),
+    )
+    goal = at_most(
+        "`import recollect`, against `import pydantic`",
+        _IMPORT_LIMIT,
+        measured.value,
+        ours=f"{added * 1000:.0f} ms",
+        other=f"{other * 1000:.0f} ms",
+        spread=measured.spread,
+    )
+    return Part([goal], {"import": figures_of(found)})
+
+
+def _run(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)

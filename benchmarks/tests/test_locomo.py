@@ -1,0 +1,88 @@
+"""Reading conversations in LoCoMo's form, with the slips that the published file has."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.recall.locomo import Conversation, read_conversations
+from recollect.errors import InvalidArgumentError
+
+
+def _item(evidence: list[str], **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    talk = {
+        "speaker_a": "Ida",
+        "speaker_b": "Jon",
+        "session_10_date_time": "12:30 am on 1 March, 2024",
+        "session_10": [{"speaker": "Jon", "dia_id": "D10:1", "text": "Look.", "blip_caption": "a red kite"}],
+        "session_9_date_time": "1:00 pm on 29 February, 2024",
+        "session_9": [
+            {"speaker": "Ida", "dia_id": "D9:1", "text": "The kite is ready."},
+            {"speaker": "Jon", "dia_id": "D9:2", "text": "Then let us go."},
+        ],
+        "session_11_date_time": "1:00 pm on 2 March, 2024",
+        "session_11": [],
+    }
+    asked = {"question": "Is the kite ready?", "evidence": evidence, "category": 1}
+    return {"sample_id": "kite", "conversation": talk, "qa": [asked]} | changes
+
+
+def _read(tmp_path: Path, *items: dict[str, Any]) -> list[Conversation]:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(items), "utf-8")
+    return read_conversations(path)
+
+
+def test_sessions_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """Session 10 comes after session 9, one without turns is left out, and a caption joins the text."""
+    (found,) = _read(tmp_path, _item(["D9:1"]))
+    assert [session.thread_id for session in found.sessions] == ["session-9", "session-10"]
+    assert found.messages == 3
+    last = found.sessions[1].messages[0]
+    assert (last.id, last.role, last.text) == ("D10:1", "assistant", "Look. [a red kite]")
+    assert last.created_at == datetime(2024, 3, 1, 0, 30, tzinfo=UTC)
+    assert last.metadata["name"] == "Jon"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (["D9:1; D9:2"], {"D9:1", "D9:2"}),
+        (["D:9:1"], {"D9:1"}),
+        (["D9:1 D10:01"], {"D9:1", "D10:1"}),
+        (["D9:1", "D", "D99:1"], {"D9:1"}),
+    ],
+)
+def test_garbled_evidence_is_read_as_it_was_meant(
+    tmp_path: Path, evidence: list[str], expected: set[str]
+) -> None:
+    """Several ids in one text, a colon too many, a leading zero; what names no turn is left out."""
+    (found,) = _read(tmp_path, _item(evidence))
+    assert found.questions[0].evidence == expected
+
+
+def test_a_question_without_evidence_is_left_out(tmp_path: Path) -> None:
+    """Nothing could be found for it."""
+    asked: list[dict[str, Any]] = [
+        {"question": "Who?", "evidence": [], "category": 1},
+        {"question": "Where?", "category": 1},
+        {"question": "Is it ready?", "evidence": ["D9:1"], "category": 1},
+    ]
+    (found,) = _read(tmp_path, _item([], qa=asked))
+    assert [question.text for question in found.questions] == ["Is it ready?"]
+
+
+def test_two_conversations_with_one_id_are_rejected(tmp_path: Path) -> None:
+    """They would be one user, and every figure wrong."""
+    with pytest.raises(InvalidArgumentError, match="two conversations with one sample_id"):
+        _read(tmp_path, _item(["D9:1"]), _item(["D9:1"]))
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    """The error says which key the reader looked for."""
+    item = _item(["D9:1"])
+    del item["conversation"]["session_9_date_time"]
+    with pytest.raises(InvalidArgumentError, match="KeyError: 'session_9_date_time'"):
+        _read(tmp_path, item)

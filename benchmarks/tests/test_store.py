@@ -1,0 +1,104 @@
+"""`python -m benchmarks`: that it runs from end to end and says what it found in the agreed form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.cli import app
+
+pytestmark = pytest.mark.postgres
+
+GOALS = (
+    ("SQLite: append a turn of 2 messages, against bare APSW", "≤ 1.5 times"),
+    ("SQLite: append a turn of 2 messages, against SQLiteSession", "≤ 0.6 times"),
+    ("SQLite: read the last 10, against bare APSW", "≤ 2 times"),
+    ("SQLite: read the last 10, against SQLiteSession", "≤ 0.4 times"),
+    ("SQLite: 32 writers, turns per second against one bare writer", "≥ 3 times"),
+    ("SQLite: 32 writers, event-loop lag p50", "≤ 1 ms"),
+    ("`import recollect`, against `import pydantic`", "≤ 3 times"),
+    ("SQLite: last 10 of a thread among 2,000 messages of 20 users, against 1,000 messages", "≤ 1.3 times"),
+    ("PostgreSQL: append a turn of 2 messages, against bare psycopg", "≤ 1.5 times"),
+    ("PostgreSQL: read the last 10, against bare psycopg", "≤ 1.5 times"),
+    (
+        "PostgreSQL: last 10 of a thread among 2,000 messages of 20 users, against 1,000 messages",
+        "≤ 1.3 times",
+    ),
+)
+
+
+def test_the_json_holds_every_goal_and_the_raw_figures(server_url: str) -> None:
+    """One JSON object is printed, with each goal of the table; only the peer may be missing."""
+    arguments = ["store", "--quick", "--json", "--messages", "2000", "--postgres", server_url]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert [(goal["name"], goal["goal"]) for goal in report["goals"]] == list(GOALS)
+    for goal in report["goals"]:
+        _check_goal(goal, report)
+    assert report["figures"]["sqlite_append"]["ours"]["samples"] == 15
+    assert report["figures"]["postgres_append"]["bare"]["p50_us"] > 0
+    assert report["machine"]["fdatasync_ms"] > 0
+    assert report["machine"]["postgresql"]
+
+
+def _check_goal(goal: dict[str, Any], report: dict[str, Any]) -> None:
+    assert set(goal) == {"name", "goal", "measured", "met"}
+    if "SQLiteSession" in goal["name"] and "openai-agents" not in report["machine"]["versions"]:
+        assert (goal["measured"], goal["met"]) == (None, False)
+        assert any("pip install 'recollect[bench]'" in note for note in report["notes"])
+    elif "32 writers" in goal["name"] and not report["figures"]["writers"]["judged"]:
+        assert goal["met"] is None
+    else:
+        sign, limit, _ = goal["goal"].split()
+        reached = goal["measured"] <= float(limit) if sign == "≤" else goal["measured"] >= float(limit)
+        assert goal["met"] is reached
+
+
+@pytest.mark.timeout(240)  # it runs every benchmark there is, on two engines
+def test_the_page_is_written_when_every_benchmark_runs(server_url: str, tmp_path: Path) -> None:
+    """`all` shows the table and writes it, with the command, into the page."""
+    page = tmp_path / "benchmarks.md"
+    page.write_text(
+        "".join(
+            f"<!-- {name}: begin -->\n<!-- {name}: end -->\n"
+            for name in ("store", "turn", "guards", "runtime", "recall")
+        ),
+        "utf-8",
+    )
+    arguments = [
+        "all",
+        "--quick",
+        "--messages",
+        "1000",
+        "--postgres",
+        server_url,
+        "--page",
+        str(page),
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    text = page.read_text("utf-8")
+    assert "with `python -m benchmarks store`" in text
+    assert "with `python -m benchmarks turn`" in text
+    assert "with `python -m benchmarks recall`" in text
+    assert text.count("| PostgreSQL: ") == 6
+    assert str(tmp_path) not in text
+
+
+def test_nothing_is_measured_when_there_is_no_page(tmp_path: Path) -> None:
+    """The missing page is found before the minutes of measuring, not after."""
+    result = CliRunner().invoke(app, ["all", "--page", str(tmp_path / "missing.md")])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: page: there is no ")
+
+
+def test_the_exit_code_is_3_when_the_server_cannot_be_reached(tmp_path: Path) -> None:
+    """The benchmark fails in one line too, and names no password."""
+    url = f"postgresql://ada:s3cret@/db?host={tmp_path}"
+    result = CliRunner().invoke(app, ["store", "--quick", "--messages", "1000", "--postgres", url])
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Error: postgresql ")
+    assert "s3cret" not in result.output

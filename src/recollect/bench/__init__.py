@@ -1,1 +1,0 @@
-"""Measuring speed and quality, one command each."""

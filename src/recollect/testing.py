@@ -1,0 +1,100 @@
+"""What to test a program with that uses recollect: a model and a clock that do what a test says.
+
+Everything else need not be faked: `open_store("sqlite://")` is a real store in memory.
+
+    from datetime import UTC, datetime
+
+    from recollect import Agent, Memory, open_store
+    from recollect.testing import ScriptedClock, ScriptedModel
+
+    async def test_the_agent_knows_the_name() -> None:
+        clock = ScriptedClock(datetime(2030, 1, 1, tzinfo=UTC))
+        model = ScriptedModel(["Hello Ada.", "You are Ada."])
+        async with open_store("sqlite://", clock=clock) as store:
+            agent = Agent(model, memory=Memory(store, resource_id="ada"))
+            await agent.generate("I am Ada.")
+            clock.tick(3600)
+            assert (await agent.generate("Who am I?")).text == "You are Ada."
+        assert "I am Ada." in [message.text for message in model.shown[-1]]
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias, cast
+
+from recollect.errors import InvalidArgumentError
+from recollect.messages import Message, ToolCall
+from recollect.validation import check_int
+
+__all__ = ["Reply", "ScriptedClock", "ScriptedModel"]
+
+Reply: TypeAlias = str | ToolCall | Sequence[str | ToolCall] | Callable[[Sequence[Message]], str] | Exception
+"""One answer of a scripted model: text, tool calls, both, a function of what it was shown, or an error."""
+
+
+class ScriptedModel:
+    """Gives its replies in order, the last one again and again.
+
+    `chunk_size` cuts the texts of a stream into chunks of so many characters. `shown` has the messages of
+    every request, in order.
+    """
+
+    def __init__(self, replies: Iterable[Reply] | Reply, *, chunk_size: int | None = None) -> None:
+        """Take one reply or a list of them."""
+        self._replies = _check_replies(replies)
+        self._chunk_size = None if chunk_size is None else check_int(chunk_size, "chunk_size", minimum=1)
+        self.shown: list[list[Message]] = []
+
+    async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
+        """Answer with the next reply."""
+        reply = self._replies[min(len(self.shown), len(self._replies) - 1)]
+        self.shown.append(list(messages))
+        if isinstance(reply, Exception):
+            raise reply
+        if callable(reply):
+            reply = reply(messages)
+        for part in [reply] if isinstance(reply, str | ToolCall) else reply:
+            for chunk in self._cut(part) if isinstance(part, str) else [part]:
+                yield chunk
+
+    def _cut(self, text: str) -> list[str]:
+        size = self._chunk_size or max(len(text), 1)
+        return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+class ScriptedClock:
+    """Tells a store the time that a test wants it to be: `open_store(url, clock=ScriptedClock())`.
+
+    It stands still until `tick` is called or `time` is set.
+    """
+
+    def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
+        """Stand at a time, which must be in a time zone."""
+        self.time = start
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return self.time
+
+    def tick(self, seconds: float = 1) -> datetime:
+        """Go on and return the new time; a negative number goes back."""
+        self.time += timedelta(seconds=seconds)
+        return self.time
+
+
+def _check_replies(replies: Iterable[Reply] | Reply) -> list[Reply]:
+    if isinstance(replies, str | ToolCall | Exception) or callable(replies):
+        return [replies]
+    found = list(replies)
+    if not found:
+        raise InvalidArgumentError("replies", "must not be empty; a model that says nothing has the reply ''")
+    for reply in found:
+        if not _is_reply(reply):
+            raise InvalidArgumentError("replies", f"{reply!r:.60} is neither text nor a tool call")
+    return found
+
+
+def _is_reply(reply: object) -> bool:
+    if isinstance(reply, Sequence) and not isinstance(reply, str):
+        return all(isinstance(part, str | ToolCall) for part in cast("Sequence[object]", reply))
+    return isinstance(reply, str | ToolCall | Exception) or callable(reply)
