@@ -60,6 +60,7 @@ def test_a_program_ends_quietly_and_leaves_nothing_open(tmp_path: Path, ending: 
     assert [path.name for path in tmp_path.iterdir()] == ["store.db"]
 
 
+@pytest.mark.usefixtures("only_own_garbage")
 def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None:
     """Whoever makes an agent for each request and forgets it keeps no threads and no files open."""
     before = set(portal_threads())
