@@ -37,7 +37,7 @@ from recollect import *
 print(EngineLoader.__module__)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.stdout, done.stderr) == ("recollect.runtime.loader\n", "")
 

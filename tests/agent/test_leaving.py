@@ -208,7 +208,7 @@ def test_program_ends_quietly_when_a_loop_was_broken_off_right_before() -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

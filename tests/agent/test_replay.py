@@ -78,7 +78,7 @@ asyncio.run(main())
 @both_modes
 async def test_stored_turn_is_returned_when_the_process_was_lost(sqlite_url: str, mode: Mode) -> None:
     """Another process that ended without closing anything has left the run behind."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, sqlite_url], check=False, timeout=30)  # noqa: ASYNC221 - nothing else runs here
+    done = subprocess.run([sys.executable, "-c", PROGRAM, sqlite_url], check=False, timeout=120)  # noqa: ASYNC221 - nothing else runs here
     assert done.returncode == 0
     async with Memory(sqlite_url) as memory:
         again = await answer(Agent(never, memory=memory), mode, "hi", run_id="r1", **ADA)

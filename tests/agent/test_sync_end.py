@@ -2,14 +2,13 @@
 
 import asyncio
 import gc
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from psutil import Process
+from tests.support import programs
 from tests.support.agents import ADA, model_of
 from tests.support.models import Halting
 from tests.support.waiting import wait_until
@@ -27,7 +26,12 @@ agent.generate_sync("hi", thread_id="t")
 """
 """A program that talks once and ends without closing anything."""
 
-WARNINGS = ("-W", "ignore", "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning")
+WARNINGS = """
+import warnings
+warnings.simplefilter("ignore")
+warnings.simplefilter("always", ResourceWarning)
+warnings.simplefilter("always", RuntimeWarning)
+"""
 """Have Python say what was not closed and what was not awaited, and nothing about anybody's imports."""
 
 ENDINGS = {
@@ -48,18 +52,13 @@ def portal_threads() -> list[threading.Thread]:
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_ends_quietly_and_leaves_nothing_open(tmp_path: Path, ending: str) -> None:
     """However it ends: the store is closed, which takes its log away, and nobody complains."""
-    program = PROGRAM.format(url=f"sqlite:///{tmp_path}/store.db", rest=ENDINGS[ending])
-    done = subprocess.run(
-        [sys.executable, *WARNINGS, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (7 if ending == "by an error" else 0, "")
+    program = WARNINGS + PROGRAM.format(url=f"sqlite:///{tmp_path}/store.db", rest=ENDINGS[ending])
+    done = programs.run([], tmp_path, code=program)
+    assert (done.returncode, done.stderr) == (7 if ending == "by an error" else 0, b"")
     assert [path.name for path in tmp_path.iterdir()] == ["store.db"]
 
 
+@pytest.mark.usefixtures("only_own_garbage")
 def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None:
     """Whoever makes an agent for each request and forgets it keeps no threads and no files open."""
     before = set(portal_threads())

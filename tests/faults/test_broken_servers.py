@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.faults,
     pytest.mark.postgres,
-    pytest.mark.timeout(90),
     pytest.mark.xdist_group("own_server"),
 ]
 

@@ -13,7 +13,7 @@ from tests.support.databases import run_sql
 from recollect import Store, open_store
 from recollect.storage.sqlite.connection import connect
 
-pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 ROUNDS = 150
 LONGEST_WAIT = 0.004  # seconds until a task is cancelled; an append takes less

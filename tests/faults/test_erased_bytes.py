@@ -8,7 +8,7 @@ import pytest
 
 from recollect import Message, Scope, Store, ToolCall, ToolResult, open_store
 
-pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 SECRET = "zanzibar"
 VICTIM = Scope(1, "m", "talk")

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from tests.faults.forking import ATTEMPTS
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.faults]
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -96,7 +96,7 @@ def _run(case: str, urls: tuple[str, str]) -> Any:  # noqa: ANN401 - whatever th
         capture_output=True,
         text=True,
         check=False,
-        timeout=80,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     for url in urls:

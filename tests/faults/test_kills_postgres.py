@@ -11,7 +11,7 @@ from tests.support.databases import run_sql
 
 from recollect import Store, open_store
 
-pytestmark = [pytest.mark.faults, pytest.mark.postgres, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults, pytest.mark.postgres]
 
 MOST_COUNTED = 7  # turns that are waited for before the rest is left to chance
 LONGEST_LIFE = 0.15  # seconds that a child goes on writing after those

@@ -12,7 +12,7 @@ from tests.faults.turns import Ack, check_whole, make_turn
 
 from recollect import open_store
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults]
 
 MOST_COUNTED = 7  # turns that are waited for before the rest is left to chance
 LONGEST_LIFE = 0.15  # seconds that a child goes on writing after those

@@ -13,7 +13,7 @@ from tests.faults.turns import make_turn
 
 from recollect import Message, Scope, Store, open_store
 
-pytestmark = [pytest.mark.anyio, pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 MESSAGES = 6_000
 LONGEST_SHARE = 0.25  # of the processor time of all, without a turn for others

@@ -11,7 +11,7 @@ from tests.support.databases import postgres_database
 
 from recollect import Scope, Store, open_store
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults]
 
 PROCESSES = 8
 TURNS = 60

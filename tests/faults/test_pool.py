@@ -103,7 +103,7 @@ print("ended")
 def test_event_loop_ends_while_the_pool_is_connecting() -> None:
     """A program that did not close its store does not hang at its end."""
     done = subprocess.run(
-        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
 
@@ -130,6 +130,6 @@ def test_pool_of_a_forgotten_agent_is_closed_in_order(postgres_url: str) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=120,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

@@ -9,7 +9,7 @@ from tests.faults.children import Child, forks
 
 from recollect import Scope, WorkingMemory, open_store
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults]
 
 USER = Scope(1, "ada")
 PROCESSES = 2

@@ -42,6 +42,7 @@ def sync_agent(agent: Agent) -> bool:
     return saved
 
 
+@pytest.mark.usefixtures("only_own_garbage")
 @pytest.mark.skipif(not HANDLES.exists(), reason="counts open files as Linux shows them")
 @pytest.mark.parametrize("run", [asyncio_run, bare_loop, sync_agent])
 def test_nothing_stays_open_when_event_loops_end(sqlite_url: str, run: Callable[[Agent], bool]) -> None:

@@ -10,7 +10,7 @@ from tests.support.embedders import Words
 
 from recollect import Memory, Message, Scope
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults]
 
 BOTH = pytest.mark.parametrize(
     "url", ["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)], indirect=True

@@ -27,7 +27,7 @@ MAIN = "from recollect.cli.app import main; main()"
 CLOSED = -1
 """In the place of a stream that the program does not have."""
 
-SECONDS = 50
+SECONDS = 120
 PRELOADED = (
     "recollect.agent.provider",
     "recollect.backends.curated.backend",

@@ -253,7 +253,7 @@ def test_call_under_way_ends_when_its_connection_is_closed(sqlite_url: str) -> N
     closing.join(timeout=0.2)  # time enough for a close that does not wait to be over
     release.set()
     for thread in (closing, calling):
-        thread.join(timeout=30)
+        thread.join(timeout=120)
         assert not thread.is_alive()
     assert len(outcomes) == 1
     assert outcomes[0] == "done" or isinstance(outcomes[0], StoreMisuseError)
@@ -281,7 +281,7 @@ def test_calls_end_when_another_thread_connects_anew() -> None:
         users.connect("sqlite://")
     stop.set()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=120)
     assert [thread for thread in threads if thread.is_alive()] == []
     assert errors == []
     users.connect("sqlite://").close()
@@ -327,7 +327,7 @@ def _run(code: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()

@@ -18,7 +18,7 @@ from tests.faults.children import Child, forks
 
 from recollect.backends.curated.folder import CuratedFolder
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.faults]
 
 PROCESSES = 8
 kills = pytest.mark.parametrize(

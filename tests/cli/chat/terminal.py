@@ -20,7 +20,7 @@ class Terminal:
     """A program at a terminal: what is typed goes in, what it prints can be waited for."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = 40
+        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = 90
     ) -> None:
         """Start our command, or other Python code, in a folder; every wait is over after so many seconds."""
         self._seconds = seconds

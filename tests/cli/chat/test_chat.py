@@ -52,7 +52,7 @@ def fed(command: list[str], folder: Path, text: str) -> "subprocess.CompletedPro
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=50,
+        timeout=120,
         cwd=folder,
     )
 

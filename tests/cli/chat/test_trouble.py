@@ -2,8 +2,8 @@
 
 import asyncio
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from tests.cli.chat.terminal import Terminal
 from tests.cli.chat.test_chat import MAIN, piped
+from tests.support import programs
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
 from tests.support.waiting import wait_until
 
@@ -75,7 +76,7 @@ def test_a_closed_input_is_the_end_and_no_crash(tmp_path: Path) -> None:
     piped(tmp_path, "", "init")
     command = "exec " + " ".join(f"'{part}'" for part in [*MAIN, "chat"]) + " <&-"
     done = subprocess.run(
-        ["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=50, cwd=tmp_path
+        ["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -282,17 +283,14 @@ def test_init_says_what_is_in_its_way(tmp_path: Path, place: str) -> None:
 
 def test_init_leaves_nothing_when_the_disk_is_full(tmp_path: Path) -> None:
     """Half of a configuration would stand in the way of the next try; and what is written is its owner's."""
-    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); {MAIN[-1]}"
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", limited, "init"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
-        cwd=tmp_path,
-    )
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); {programs.MAIN}"
+    reading, writing = os.pipe()  # files cannot be written to by then, but pipes can
+    with os.fdopen(writing, "wb") as line:
+        done = programs.run(["init"], tmp_path, code=limited, stderr=line.fileno())
+    with os.fdopen(reading, "rb") as line:
+        said = line.read().decode()
     assert done.returncode == 3
-    assert "config.json: File too large; make room and try again" in done.stderr
+    assert "config.json: File too large; make room and try again" in said
     assert list((tmp_path / ".recollect").iterdir()) == []
     assert piped(tmp_path, "", "init").returncode == 0
     assert (tmp_path / ".recollect" / "config.json").stat().st_mode & 0o777 == 0o600

@@ -146,7 +146,7 @@ def test_two_threads_load_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
 
 
