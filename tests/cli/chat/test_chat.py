@@ -162,7 +162,7 @@ def test_make_start_sets_up_a_folder_in_which_a_newcomer_is_remembered(tmp_path:
     (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
     for name in ("pyproject.toml", "constraints.txt", "stamp"):
         (tmp_path / name).touch()
-    command = ["make", "start", f"BIN={Path(sys.executable).parent}", "STAMP=stamp"]
+    command = ["make", "start", f"BIN={Path(sys.executable).parent}", "RUN_STAMP=stamp"]
 
     def start(text: str) -> str:
         done = fed(command, tmp_path, text)
