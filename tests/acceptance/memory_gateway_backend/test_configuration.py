@@ -1,7 +1,7 @@
 """Document B, "Configuration tests": what a file says, and errors that say what is wrong with it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.support.configurations import KEY, gateway, read_off, write_config
@@ -9,11 +9,13 @@ from tests.support.configurations import KEY, gateway, read_off, write_config
 from recollect.errors import ConfigError
 from recollect.runtime.loader import EngineLoader
 
-MODES: list[tuple[dict[str, Any], str]] = [
+Cases: TypeAlias = list[tuple[dict[str, Any], str]]
+
+MODES: Cases = [
     ({"memory": {"mode": "both"}}, 'must be "curated" or "memory_gateway", not \'both\''),
     ({"memory": {"mode": ["curated"]}}, "not a list"),
 ]
-CREDENTIALS = [
+CREDENTIALS: Cases = [
     ({"baseUrl": None}, "is missing or empty"),
     ({"baseUrl": ""}, "is missing or empty"),
     ({"userId": None}, "is missing or empty"),
@@ -22,19 +24,19 @@ CREDENTIALS = [
     ({"userKey": ""}, "must be text that is not empty"),
     ({"userKey": "   "}, "must be text that is not empty"),
 ]
-SCOPES = [
+SCOPES: Cases = [
     ({"scope": []}, "one or more of current_chat"),
     ({"scope": ["resources", "everything"]}, "one or more of current_chat"),
     ({"scope": ["resources", {"all": 1}]}, "one or more of current_chat"),
 ]
-TOP_KS = [
+TOP_KS: Cases = [
     ({"topK": 0}, "must be a whole number from 1 to 100, not 0"),
     ({"topK": 101}, "not 101"),
     ({"topK": True}, "not true"),
     ({"topK": "8"}, "not '8'"),
     ({"topK": 8.0}, "not 8.0"),
 ]
-TIMEOUTS = [
+TIMEOUTS: Cases = [
     ({"timeoutSeconds": 0}, "must be a number above 0 and at most 3,600, not 0"),
     ({"timeoutSeconds": -1}, "not -1"),
     ({"timeoutSeconds": False}, "not false"),
