@@ -119,3 +119,23 @@ async def test_stored_system_message_is_fenced_when_it_is_shown(store: Store) ->
     assert (view[0].role, view[0].origin) == ("system", "memory")
     assert view[0].text.startswith('<memory label="')
     assert view[0].text.count("</memory>") == 1
+
+
+async def test_prompt_goes_on_without_history_when_the_store_cannot_be_opened(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store in a folder that does not exist is a read that failed: traced, logged, and no error."""
+    processor = MessageHistoryProcessor(sqlite_url.replace("store.db", "no/such/folder.db"))
+    run = new_run(**ADA)
+    assert await processor.process_input([PROMPT], context(run)) == [PROMPT]
+    assert "StorageUnavailableError" in (run.trace.entry("tested", "input").error or "")
+    assert "goes on without memory" in caplog.text
+
+
+async def test_nothing_is_staged_when_a_turn_has_only_system_messages(store: Store) -> None:
+    """There is nothing to commit, not even an empty turn."""
+    run = new_run(**ADA)
+    rules = [Message("system", "be kind"), Message("system", "be brief")]
+    processor = MessagePersistenceProcessor(store)
+    assert await processor.process_output_result(rules, context(run, "result")) == rules
+    assert run.commits == []

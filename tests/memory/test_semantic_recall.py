@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
 import pytest
-from tests.support.contexts import new_run
+from tests.support.contexts import context, new_run
 from tests.support.embedders import Broken, Words
 from tests.support.recallers import NOW, OLD, SAID, embedded_recaller, run_of_ada, show_recalled
 
@@ -31,6 +31,15 @@ async def test_last_message_is_the_question_when_there_are_several(store: Store,
     text = await show_recalled(processor, "Who plays the cello?", None, Message("user", "Is the dog afraid?"))
     assert "cello" in text
     assert "dog" not in text
+
+
+async def test_nothing_is_searched_when_the_last_message_of_the_user_is_old(store: Store) -> None:
+    """A run that brings no words of the user's own has no question; what memory shows is none."""
+    embedder = Words()
+    messages = [Message("user", "Who plays?", origin="memory"), Message("assistant", "Hello")]
+    processor = SemanticRecallProcessor(store, embedder=embedder)
+    assert await processor.process_input(messages, context(run_of_ada())) is messages
+    assert embedder.asked == []
 
 
 async def test_prompt_passes_when_no_user_and_no_thread_are_named(store: Store) -> None:

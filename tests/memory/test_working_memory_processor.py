@@ -182,6 +182,38 @@ class TestExtractors:
         talk = "user: I am Ann, from Rome.\nassistant: Hello Ann!"
         assert seen == [(talk, {}), (talk, {"name": "sync"}), (talk, {"name": "async"})]
 
+    @pytest.mark.parametrize(
+        ("answer", "problem"),
+        [
+            (["name"], "extractor: must give a dict of fields, not list"),
+            ({"name": float("inf")}, "extractor: gave something that is not JSON (ValueError)"),
+            ({"name": {"Ann"}}, "extractor: gave something that is not JSON (TypeError)"),
+        ],
+        ids=["a list", "infinity", "a set"],
+    )
+    async def test_memory_stays_as_it_was_when_a_function_returns_no_fields(
+        self, store: Store, answer: object, problem: str
+    ) -> None:
+        """The trace names what the function gave."""
+        await store.update_working_memory({"name": "Old"}, scope=HERS)
+        processor = WorkingMemoryProcessor(store, template=TEMPLATE, extractor=lambda _, __: answer)  # pyright: ignore[reportArgumentType] - a wrong use
+        run = new_run(**ADA)
+        await save(processor, turn(), run)
+        assert problem in (error_of(run) or "")
+        assert (await store.get_working_memory(scope=HERS)).version == 1
+
+    async def test_nobody_is_asked_when_a_run_names_no_user(self, store: Store) -> None:
+        """There is nobody to learn about, and nothing to write to."""
+        asked: list[str] = []
+
+        def note(said: str, _: dict[str, object]) -> Mapping[str, object]:
+            asked.append(said)
+            return {"name": "Ann"}
+
+        run = new_run(tenant_id=None)
+        await save(WorkingMemoryProcessor(store, template=TEMPLATE, extractor=note), turn(), run)
+        assert (asked, error_of(run), notes_of(run)) == ([], None, [])
+
     async def test_run_without_a_model_skips_the_extraction(self, store: Store) -> None:
         """The trace says so."""
         run = new_run(**ADA)
