@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.backends.audit_list import AuditList
 from tests.support.agents import Mode, answer, both_modes, events_of, lookup, model_of
-from tests.support.gateway_server import GatewayServer, answers, gateway_server, refuses, settings_for
+from tests.support.gateway_server import GatewayServer, answers, gateway_server, settings_for
 from tests.support.guards import SsnGuard
 
 from recollect import (
@@ -141,28 +141,6 @@ def error_of(result: Any, phase: str) -> str:  # noqa: ANN401 - a Result
 class TestGatewayInAnAgent:
     """The gateway's backend, a real server, and a scripted model."""
 
-    async def test_search_comes_before_the_model_and_add_and_flush_after_it(self, mode: Mode) -> None:
-        """The provider is asked after the search; the answer is there before add."""
-        asked: list[list[str]] = []
-        async with gateway() as (server, backend, audit):
-
-            def reply(messages: Sequence[Message]) -> str:
-                del messages
-                asked.append(server.operations)
-                return "You do."
-
-            agent, _ = agent_with(backend, model_of(reply, mode=mode))
-            result = await answer(agent, mode, "Do I drink tea?", **IDS)
-        assert (result.text, result.saved) == ("You do.", True)
-        assert asked == [["search"]]
-        assert server.operations == ["search", "add", "flush"]
-        assert audit.names == [
-            "memory_gateway_recall_succeeded",
-            "memory_gateway_add_succeeded",
-            "memory_gateway_flush_succeeded",
-        ]
-        assert set(audit.owners) == {("s1", result.run_id)}
-
     async def test_recalled_content_stands_before_the_prompt_and_outside_of_instructions(
         self, mode: Mode
     ) -> None:
@@ -191,16 +169,6 @@ class TestGatewayInAnAgent:
         contents = [message["content"] for message in server.sent_to("add")[0]["messages"]]
         assert contents == ["Mine is [REDACTED].", "Yours is [REDACTED]."]
 
-    async def test_tool_rounds_are_not_in_the_add_payload(self, mode: Mode) -> None:
-        """Of a run with tools only the prompt and the last answer are added."""
-        async with gateway() as (server, backend, _):
-            replies = (["Let me see.", ToolCall("c1", "lookup", {"word": "ping"})], "It is pong.")
-            agent, _ = agent_with(backend, model_of(*replies, mode=mode), tools=[lookup])
-            await answer(agent, mode, "What is ping?", **IDS)
-        contents = [message["content"] for message in server.sent_to("add")[0]["messages"]]
-        assert contents == ["What is ping?", "It is pong."]
-        assert b"means pong" not in b"".join(request.body for request in server.requests)
-
     async def test_fallback_at_the_tool_limit_is_persisted(self, mode: Mode) -> None:
         """It is what the user was answered."""
         async with gateway() as (server, backend, _):
@@ -212,17 +180,6 @@ class TestGatewayInAnAgent:
         assert result.finish_reason == "tool_limit"
         assert server.sent_to("add")[0]["messages"][1]["content"] == "I could not finish."
         assert server.operations == ["search", "add", "flush"]
-
-    @pytest.mark.parametrize("operation", ["search", "add", "flush"])
-    async def test_failures_do_not_change_the_result(self, mode: Mode, operation: str) -> None:
-        """Whatever the gateway fails at, the answer is the same and nothing is called wrong with it."""
-        async with gateway() as (server, backend, audit):
-            server.on(operation, refuses(500))
-            agent, _ = agent_with(backend, model_of("You do.", mode=mode))
-            result = await answer(agent, mode, "Do I drink tea?", **IDS)
-        assert (result.text, result.tripwire, result.saved) == ("You do.", None, True)
-        failed = {"search": "recall"}.get(operation, operation)
-        assert f"memory_gateway_{failed}_failed" in audit.names
 
     async def test_run_that_is_blocked_at_the_door_asks_nobody(self, mode: Mode) -> None:
         """A trip before memory leaves no request and no event."""

@@ -58,7 +58,7 @@ async def test_call_is_refused_when_it_is_given_no_list(method: str, value: obje
 
 @pytest.mark.anyio
 async def test_last_messages_may_be_a_flag() -> None:
-    """Document A's words for the default number, for none and for all."""
+    """The words for the default number, for none and for all."""
     for value, count in ((True, 10), (False, 0), (None, 12), (3, 3)):
         async with Memory(last_messages=value) as memory:
             await memory.save_messages([Message("user", str(number)) for number in range(12)])

@@ -1,4 +1,4 @@
-"""Document A's methods of `Memory`, on every engine."""
+"""The methods of `Memory`, on every engine."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The three ways in which document A puts a memory into an agent, and what is wrong use of them."""
+"""The ways to put a memory into an agent, and what is wrong use of them."""
 
 import pytest
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
@@ -20,7 +20,7 @@ PATTERNS = ("memory=", "in both lists", "single processors", "one processor on b
 
 
 def agent_with(pattern: str, store: Store, model: object, memory: Memory) -> Agent:
-    """Return an agent that keeps its history in one of document A's ways."""
+    """Return an agent that keeps its history in one of these ways."""
     if pattern == "memory=":
         return Agent(model, memory=memory)
     if pattern == "in both lists":
@@ -129,7 +129,7 @@ def test_memory_stays_in_its_place_when_it_is_in_the_list_already() -> None:
 @pytest.mark.parametrize(("last_messages", "shown"), [(False, 1), (True, 3)])
 async def test_model_is_shown_no_history_when_history_is_off(
     mode: Mode,
-    last_messages: bool,  # noqa: FBT001 - document A's values
+    last_messages: bool,  # noqa: FBT001 - both are values of the option
     shown: int,
 ) -> None:
     """`last_messages=False` shows nothing, True means the default; the turns are kept with both."""

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.support.gateway_server import KEY, GatewayServer, gateway_server
 
+from recollect import ToolCall
 from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.loop import AgentRunResult
 from recollect.scope import Scope
@@ -67,6 +68,18 @@ def write_skill(folder: Path, name: str, text: str) -> None:
     skill = folder / ".recollect" / "skills" / name
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text(text, "utf-8")
+
+
+def write_notes(folder: Path, name: str, text: str) -> None:
+    """Write a curated file by hand."""
+    memories = folder / ".recollect" / "memories"
+    memories.mkdir(parents=True, exist_ok=True)
+    (memories / name).write_text(text, "utf-8")
+
+
+def call_to_add(content: str, target: str = "memory", call_id: str = "c1") -> ToolCall:
+    """Return a call of the memory tool that adds an entry."""
+    return ToolCall(call_id, "memory", {"target": target, "action": "add", "content": content})
 
 
 @asynccontextmanager

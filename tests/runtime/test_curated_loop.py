@@ -1,10 +1,10 @@
-"""The loop in curated mode: the frozen snapshot, the memory tool, and what is written when."""
+"""The loop in curated mode: where the snapshot stands, and what is written when."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
-from tests.runtime.engines import Way, WireModel, both_ways, loaded
+from tests.runtime.engines import Way, WireModel, both_ways, call_to_add, loaded, write_notes
 
 from recollect import Message, ToolCall
 from recollect.testing import ScriptedModel
@@ -12,46 +12,10 @@ from recollect.testing import ScriptedModel
 pytestmark = [pytest.mark.anyio]
 
 
-def add(content: str, target: str = "memory", call_id: str = "c1") -> ToolCall:
-    """Return a call of the memory tool that adds an entry."""
-    return ToolCall(call_id, "memory", {"target": target, "action": "add", "content": content})
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    """Write a curated file by hand."""
-    memories = folder / ".recollect" / "memories"
-    memories.mkdir(parents=True, exist_ok=True)
-    (memories / name).write_text(text, "utf-8")
-
-
-@both_ways
-async def test_the_snapshot_is_in_the_system_prompt_and_frozen_for_the_run(tmp_path: Path, way: Way) -> None:
-    """A change by hand, or by the tool, is seen by the next run and not by this one."""
-    write(tmp_path, "MEMORY.md", "The boat is red.")
-    write(tmp_path, "USER.md", "Her name is Ada.")
-
-    def look(_: object) -> str:
-        write(tmp_path, "MEMORY.md", "The boat is blue.")
-        return "hm"
-
-    model = ScriptedModel([[add("It has two masts.", "user")], look, "fine"])
-    async with loaded(tmp_path, "curated", model) as setup:
-        result = await setup.say(way, "what do you know?")
-        await setup.say(way, "and now?")
-        assert setup.gateway.requests == []
-    assert result.text == "hm"
-    first, second, third = ("\n".join(m.text for m in shown if m.role == "system") for shown in model.shown)
-    assert "The boat is red." in first
-    assert "Her name is Ada." in first
-    assert first == second
-    assert "The boat is blue." in third
-    assert "It has two masts." in third
-
-
 @both_ways
 async def test_files_are_written_before_the_run_ends_when_persist_is_after(tmp_path: Path, way: Way) -> None:
     """Only a gateway is told later: what the model has noted is there for whoever reads the files next."""
-    model = ScriptedModel([[add("The boat is red.")], "noted"])
+    model = ScriptedModel([[call_to_add("The boat is red.")], "noted"])
     async with loaded(tmp_path, "curated", model, persist="after") as setup:
         await setup.say(way, "my boat is red")
         assert setup.curated("MEMORY.md") == "The boat is red."
@@ -59,7 +23,7 @@ async def test_files_are_written_before_the_run_ends_when_persist_is_after(tmp_p
 
 async def test_the_snapshot_is_sent_as_part_of_the_system_prompt(tmp_path: Path) -> None:
     """Not as anybody's words; the rule of the memory stands before it."""
-    write(tmp_path, "USER.md", "Her name is Ada.")
+    write_notes(tmp_path, "USER.md", "Her name is Ada.")
     wire = WireModel()
     async with loaded(tmp_path, "curated", wire.model()) as setup:
         await setup.say("run", "hello")
@@ -77,7 +41,7 @@ async def test_writes_are_committed_with_the_turn_and_not_before(tmp_path: Path,
         during.append(setup.curated("MEMORY.md"))
         return "noted"
 
-    async with loaded(tmp_path, "curated", ScriptedModel([add("The boat is red."), look])) as setup:
+    async with loaded(tmp_path, "curated", ScriptedModel([call_to_add("The boat is red."), look])) as setup:
         result = await setup.say(way, "my boat is red")
         assert during == [""]
         assert setup.curated("MEMORY.md") == "The boat is red."
@@ -90,12 +54,12 @@ async def test_writes_are_committed_with_the_turn_and_not_before(tmp_path: Path,
 async def test_a_turn_that_trips_or_fails_writes_no_memory(tmp_path: Path, way: Way) -> None:
     """What the tool staged goes with the turn."""
     guards: list[object] = [{"name": "PIIDetector", "strategy": "block", "side": "output"}]
-    model = ScriptedModel([add("The boat is red."), "ada@example.org"])
+    model = ScriptedModel([call_to_add("The boat is red."), "ada@example.org"])
     async with loaded(tmp_path, "curated", model, guards=guards) as setup:
         assert (await setup.say(way, "my boat is red")).tripwire
         assert setup.curated("MEMORY.md") == ""
     async with loaded(
-        tmp_path, "curated", ScriptedModel([add("The boat is red."), RuntimeError("no")])
+        tmp_path, "curated", ScriptedModel([call_to_add("The boat is red."), RuntimeError("no")])
     ) as setup:
         with pytest.raises(Exception, match="no"):
             await setup.say(way, "my boat is red")
@@ -105,7 +69,7 @@ async def test_a_turn_that_trips_or_fails_writes_no_memory(tmp_path: Path, way: 
 @both_ways
 async def test_what_is_written_is_what_left_the_guards(tmp_path: Path, way: Way) -> None:
     """An address that a guard takes out of the call is not in the file."""
-    model = ScriptedModel([add("Her address is ada@example.org."), "noted"])
+    model = ScriptedModel([call_to_add("Her address is ada@example.org."), "noted"])
     async with loaded(tmp_path, "curated", model, guards=["PIIDetector"]) as setup:
         await setup.say(way, "keep my address")
         assert setup.curated("MEMORY.md") == "Her address is ***@***.***."
@@ -113,10 +77,10 @@ async def test_what_is_written_is_what_left_the_guards(tmp_path: Path, way: Way)
 
 async def test_a_change_that_could_not_be_made_is_in_the_trace_and_the_events(tmp_path: Path) -> None:
     """Somebody has changed the file between the call and the end of the turn."""
-    write(tmp_path, "MEMORY.md", "The boat is red.")
+    write_notes(tmp_path, "MEMORY.md", "The boat is red.")
 
     def look_away(_: object) -> str:
-        write(tmp_path, "MEMORY.md", "The ship is blue.")
+        write_notes(tmp_path, "MEMORY.md", "The ship is blue.")
         return "gone"
 
     forget = ToolCall("1", "memory", {"action": "remove", "old_text": "boat"})
@@ -143,10 +107,10 @@ async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
 
 async def test_a_file_that_cannot_be_read_costs_no_answer_and_is_not_touched(tmp_path: Path) -> None:
     """The snapshot has what there is, the trace and the tool say what is wrong, and the bytes stay."""
-    write(tmp_path, "USER.md", "Her name is Ada.")
+    write_notes(tmp_path, "USER.md", "Her name is Ada.")
     file = tmp_path / ".recollect" / "memories" / "MEMORY.md"
     file.write_bytes(b"caf\xe9")
-    model = ScriptedModel([add("The boat is red."), "noted"])
+    model = ScriptedModel([call_to_add("The boat is red."), "noted"])
     async with loaded(tmp_path, "curated", model) as setup:
         result = await setup.say("run", "my boat is red")
     assert result.text == "noted"
@@ -166,7 +130,7 @@ async def test_two_runs_at_once_lose_nothing(tmp_path: Path) -> None:
         del messages
         return "noted"
 
-    models = [ScriptedModel([add(f"Fact {number}."), reply]) for number in range(4)]
+    models = [ScriptedModel([call_to_add(f"Fact {number}."), reply]) for number in range(4)]
     setups = [loaded(tmp_path, "curated", model) for model in models]
     entered = [await setup.__aenter__() for setup in setups]
     try:

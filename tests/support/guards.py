@@ -71,13 +71,6 @@ class BlockGuard(PatternGuard):
     opening = re.compile(r"(?:BEGIN\d(?:(?!END).)*|BEGIN|BEGI|BEG|BE|B)\Z", re.DOTALL)
 
 
-class Scrubber(PatternGuard):
-    """Redacts the agent's own instructions where they leak."""
-
-    pattern = re.compile(r"You are a pirate\.")
-    opening = re.compile(r"Y[ou are\x20a pirate]*\Z")
-
-
 class KeywordBlocker(Processor):
     """Blocks prompts that hold a word."""
 
@@ -131,7 +124,7 @@ class WordLimit(Processor):
 
 
 class Summarizer(Processor):
-    """Document A's `LargeMessageSummarizer`: has a result hook only, so that all text waits for it."""
+    """Summarizes long answers; has a result hook only, so that all text waits for it."""
 
     id = "summarizer"
 
@@ -176,21 +169,8 @@ class Moderation(Processor):
         return messages
 
 
-class Normalizer(Processor):
-    """Writes the ligature fi as two letters."""
-
-    id = "normalizer"
-
-    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Clean what the caller said."""
-        del ctx
-        return [
-            m.replace(content=m.text.replace("\ufb01", "fi")) if m.origin == "input" else m for m in messages
-        ]
-
-
 class Validator(Processor):
-    """Document A's `CustomValidator`: raises a `TripWire` of its own."""
+    """Rejects a topic by raising a `TripWire` of its own."""
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Refuse a topic."""

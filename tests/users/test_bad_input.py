@@ -1,4 +1,4 @@
-"""What document C's functions refuse: an error of ours that names the argument, and nothing stored."""
+"""What the functions for users reject: the error names the argument, and nothing is stored."""
 
 import inspect
 from typing import Any, TypeAlias
@@ -96,7 +96,7 @@ def test_every_argument_is_checked_before_anything_is_stored(call: Call) -> None
 
 
 def test_table_names_every_argument() -> None:
-    """An argument that is new in document C's functions has to be added to the table."""
+    """An argument that is new in the functions has to be added to the table."""
     arguments = {a for name in METHODS for a in inspect.signature(getattr(Users, name)).parameters}
     assert arguments - {"self"} == set(WRONG) == set(VALID)
     assert len(METHODS) == 14
@@ -112,7 +112,7 @@ def test_tenant_must_be_written_out(call: Call) -> None:
 
 
 def test_one_base_error_catches_all(call: Call) -> None:
-    """Where document C catches its `MemoryError`, `RecollectError` does the same."""
+    """`RecollectError` catches what the functions raise, whatever it is."""
     with pytest.raises(RecollectError):
         call(Users.add_message, "ann", "robot", "x", tenant_id=1)
     with pytest.raises(RecollectError):

@@ -1,4 +1,4 @@
-"""What document C's functions show of conversations that the rest of recollect has written."""
+"""What the functions for users show of conversations that the rest of recollect has written."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ANN = Scope(1, "ann", "t")
 
 @pytest.fixture
 def users(store: Store) -> Users:
-    """Document C's functions on each engine in turn."""
+    """The functions for users on each engine in turn."""
     return Users(store)
 
 

@@ -1,10 +1,10 @@
-"""The gateway's client against a real server: exact paths and payloads, and what it believes of answers."""
+"""The gateway's client against a real server: URLs, what it believes of answers, and many calls at once."""
 
 import asyncio
 import json
 
 import pytest
-from tests.support.gateway_server import KEY, answers, gateway_server, says, settings_for
+from tests.support.gateway_server import answers, gateway_server, says, settings_for
 
 from recollect.backends.base import RecalledItem
 from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
@@ -15,71 +15,6 @@ TURN = [
     GatewayMessage("gateway_test_user", "user", 1_780_000_000_000, "Do I drink tea?"),
     GatewayMessage("recollect", "assistant", 1_780_000_001_000, "You do."),
 ]
-
-
-async def test_search_uses_the_exact_path_and_payload() -> None:
-    """Search is one POST with the document's fields and nothing else."""
-    async with gateway_server() as server:
-        client = MemoryGatewayClient(settings_for(server))
-        assert await client.search("s1", "Do I drink tea?") == []
-    (request,) = server.requests
-    assert (request.method, request.path) == ("POST", "/memories/search")
-    assert request.headers["content-type"] == "application/json"
-    assert request.json == {
-        "user_id": "gateway_test_user",
-        "user_key": KEY,
-        "conversation_id": "s1",
-        "query": "Do I drink tea?",
-        "scope": ["current_chat", "resources"],
-        "top_k": 8,
-        "app_id": "default",
-        "project_id": "default",
-    }
-
-
-async def test_add_uses_the_exact_path_and_payload() -> None:
-    """Add is one POST with the session, the identity and the messages."""
-    async with gateway_server() as server:
-        client = MemoryGatewayClient(settings_for(server, app_id="desk", project_id="p1"))
-        await client.add("chat:s1", TURN)
-    (request,) = server.requests
-    assert (request.method, request.path) == ("POST", "/memories/add")
-    assert request.json == {
-        "user_id": "gateway_test_user",
-        "user_key": KEY,
-        "session_id": "chat:s1",
-        "app_id": "desk",
-        "project_id": "p1",
-        "messages": [
-            {
-                "sender_id": "gateway_test_user",
-                "role": "user",
-                "timestamp": 1_780_000_000_000,
-                "content": "Do I drink tea?",
-            },
-            {
-                "sender_id": "recollect",
-                "role": "assistant",
-                "timestamp": 1_780_000_001_000,
-                "content": "You do.",
-            },
-        ],
-    }
-
-
-async def test_flush_uses_the_exact_path_and_payload() -> None:
-    """Flush is one POST with the session and the identity."""
-    async with gateway_server() as server:
-        await MemoryGatewayClient(settings_for(server)).flush("chat:s1")
-    (request,) = server.requests
-    assert (request.method, request.path) == ("POST", "/memories/flush")
-    assert request.json == {
-        "user_id": "gateway_test_user",
-        "user_key": KEY,
-        "session_id": "chat:s1",
-        "app_id": "default",
-        "project_id": "default",
-    }
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Calls that fail: each becomes one small typed error, in time, and is not tried again."""
+"""Calls that fail by their time limit, by the network, by TLS or by a cancellation."""
 
 import asyncio
 import ssl
@@ -7,79 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.backends.gateway.failure_modes import MODES, SHORT, Mode
-from tests.support.gateway_server import (
-    answers,
-    drips,
-    gateway_server,
-    never,
-    settings_for,
-    waits,
-)
+from tests.backends.gateway.failure_modes import SHORT
+from tests.support.gateway_calls import call_gateway, fail_call
+from tests.support.gateway_server import drips, gateway_server, never, settings_for
 
-from recollect import MemoryGatewayError
-from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
+from recollect.backends.gateway.client import MemoryGatewayClient
 
 pytestmark = pytest.mark.anyio
 
-OPERATIONS = ("search", "add", "flush")
 GENEROUS = 60.0
 """Seconds that even a busy machine does not need to notice a time limit of one."""
-
-each_operation = pytest.mark.parametrize("operation", OPERATIONS)
-
-
-async def call(client: MemoryGatewayClient, operation: str, text: str = "tea") -> object:
-    """Do one of the three calls."""
-    if operation == "search":
-        return await client.search("s1", text)
-    if operation == "add":
-        return await client.add("chat:s1", [GatewayMessage("ada", "user", 1, text)])
-    return await client.flush("chat:s1")
-
-
-async def failing(client: MemoryGatewayClient, operation: str, text: str = "tea") -> MemoryGatewayError:
-    """Do a call that has to fail, and return its error."""
-    with pytest.raises(MemoryGatewayError) as caught:
-        await call(client, operation, text)
-    return caught.value
-
-
-@pytest.mark.parametrize("mode", MODES, ids=str)
-@each_operation
-async def test_failures_become_sanitized_client_exceptions(mode: Mode, operation: str) -> None:
-    """Non-2xx, network, invalid JSON and wrong shapes: the error has operation, path, category and status."""
-    if mode.only not in ("", operation):
-        return
-    async with gateway_server() as server:
-        server.on(operation, mode.behaviour)
-        started = time.monotonic()
-        error = await failing(
-            MemoryGatewayClient(settings_for(server, timeout_seconds=mode.seconds)), operation
-        )
-        assert time.monotonic() - started < GENEROUS
-        await server.left_alone()
-    path = f"/memories/{operation}"
-    assert (error.operation, error.path, error.category, error.status) == (
-        operation,
-        path,
-        mode.category,
-        mode.status,
-    )
-    assert (error.__cause__, error.__context__) == (None, None)
-    assert len(server.requests) == 1, "nothing is tried again and no redirect is followed"
-
-
-@each_operation
-async def test_configured_timeout_is_applied(operation: str) -> None:
-    """The same late answer is a failure within a short time and a success within a longer one."""
-    async with gateway_server() as server:
-        server.on(operation, waits(SHORT * 2, answers({"results": []})))
-        short = MemoryGatewayClient(settings_for(server, timeout_seconds=SHORT))
-        started = time.monotonic()
-        assert (await failing(short, operation)).category == "timeout"
-        assert time.monotonic() - started >= SHORT * 0.9
-        await call(MemoryGatewayClient(settings_for(server, timeout_seconds=GENEROUS)), operation)
 
 
 async def test_timeout_is_for_the_whole_call_and_not_for_each_byte() -> None:
@@ -87,7 +24,7 @@ async def test_timeout_is_for_the_whole_call_and_not_for_each_byte() -> None:
     async with gateway_server() as server:
         server.on("search", drips(SHORT / 5))
         started = time.monotonic()
-        error = await failing(MemoryGatewayClient(settings_for(server, timeout_seconds=SHORT)), "search")
+        error = await fail_call(MemoryGatewayClient(settings_for(server, timeout_seconds=SHORT)), "search")
         assert error.category == "timeout"
         assert SHORT * 0.9 <= time.monotonic() - started < GENEROUS
 
@@ -97,14 +34,14 @@ async def test_timeout_holds_when_the_server_does_not_read() -> None:
     async with gateway_server() as server:
         server.is_deaf = True
         client = MemoryGatewayClient(settings_for(server, timeout_seconds=SHORT))
-        assert (await failing(client, "add", "x" * 30_000_000)).category == "timeout"
+        assert (await fail_call(client, "add", "x" * 30_000_000)).category == "timeout"
 
 
 async def test_a_gateway_that_is_not_there_is_a_connection_failure() -> None:
     """Nobody listens on the port any more."""
     async with gateway_server() as server:
         client = MemoryGatewayClient(settings_for(server))
-    error = await failing(client, "search")
+    error = await fail_call(client, "search")
     assert (error.category, error.status) == ("connection", None)
 
 
@@ -118,7 +55,7 @@ async def test_a_name_that_cannot_be_a_host_is_a_connection_failure() -> None:
             "http://[fe80::1%25x]:9",
         ):
             client = MemoryGatewayClient(settings_for(server, base_url=address, timeout_seconds=SHORT))
-            assert (await failing(client, "search")).category in ("connection", "timeout")
+            assert (await fail_call(client, "search")).category in ("connection", "timeout")
 
 
 async def test_cancelled_call_leaves_no_connection_and_no_task() -> None:
@@ -126,7 +63,7 @@ async def test_cancelled_call_leaves_no_connection_and_no_task() -> None:
     async with gateway_server() as server:
         server.on("search", never())
         before = asyncio.all_tasks()
-        task = asyncio.create_task(call(MemoryGatewayClient(settings_for(server)), "search"))
+        task = asyncio.create_task(call_gateway(MemoryGatewayClient(settings_for(server)), "search"))
         await server.heard("search")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -184,7 +121,7 @@ async def test_https_is_spoken_with_servers_that_can_be_verified(
     """`SSL_CERT_FILE` names an authority of one's own; without it, the key is not sent."""
     async with gateway_server(tls=tls_of(certificate)) as server:
         unknown = MemoryGatewayClient(settings_for(server))
-        assert (await failing(unknown, "search")).category == "connection"
+        assert (await fail_call(unknown, "search")).category == "connection"
         assert not server.requests
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert await MemoryGatewayClient(settings_for(server)).search("s1", "tea") == []
@@ -197,7 +134,7 @@ async def test_timeout_holds_over_https_too(certificate: Path, monkeypatch: pyte
         server.on("search", never())
         client = MemoryGatewayClient(settings_for(server, timeout_seconds=1.0))
         started = time.monotonic()
-        assert (await failing(client, "search")).category == "timeout"
+        assert (await fail_call(client, "search")).category == "timeout"
         assert time.monotonic() - started < GENEROUS
 
 
@@ -207,4 +144,4 @@ async def test_timeout_holds_when_tls_is_never_answered() -> None:
         server.is_deaf = True
         address = server.url.replace("http:", "https:")
         client = MemoryGatewayClient(settings_for(server, base_url=address, timeout_seconds=SHORT))
-        assert (await failing(client, "search")).category == "timeout"
+        assert (await fail_call(client, "search")).category == "timeout"

@@ -40,7 +40,7 @@ TEXT = "Mail ada@example.org, SSN 123-45-6789."
     ],
 )
 async def test_each_method_writes_something_else(method: Any, expected: str) -> None:  # noqa: ANN401 - a choice
-    """An e-mail address is masked in its own way, as document A asks."""
+    """An e-mail address is masked in its own way."""
     assert await cleaned(PIIDetector(method=method), TEXT) == expected
 
 

@@ -1,76 +1,19 @@
-"""The configuration file: every rule of document B, and errors that say what to do."""
+"""The configuration file: its rules, and errors that say what to do."""
 
 import json
-import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.configurations import KEY, gateway, load, read_off
 
 from recollect.errors import ConfigError
-from recollect.runtime.config.models import RuntimeConfig, load_config
+from recollect.runtime.config.models import load_config
 from recollect.runtime.loader import EngineLoader
 from recollect.storage.opening import open_store
 
-KEY = "uk_do_not_show_this"
 
-GATEWAY: dict[str, Any] = {
-    "baseUrl": "http://127.0.0.1:8010",
-    "userId": "gateway_test_user",
-    "userKey": KEY,
-    "appId": "notes",
-    "projectId": "garden",
-    "scope": ["current_chat", "resources"],
-    "topK": 12,
-    "timeoutSeconds": 2.5,
-}
-
-
-def load(folder: Path, data: object) -> RuntimeConfig:
-    """Write a configuration into a folder and load it."""
-    file = folder / ".recollect" / "config.json"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(data if isinstance(data, str) else json.dumps(data), "utf-8")
-    return load_config(folder)
-
-
-def gateway(**changes: object) -> dict[str, Any]:
-    """Return a configuration in gateway mode with some keys changed; None takes a key out."""
-    section = {key: value for key, value in (GATEWAY | changes).items() if value is not None}
-    return {"memory": {"mode": "memory_gateway", "gateway": section}}
-
-
-@pytest.mark.parametrize("data", [{}, {"memory": {}}, {"memory": {"mode": "curated"}}])
-def test_missing_memory_configuration_defaults_to_curated_mode(tmp_path: Path, data: object) -> None:
-    """A file that says nothing about memory has curated files, with the limits of the document."""
-    config = load(tmp_path, data)
-    assert config.mode == "curated"
-    assert config.gateway is None
-    assert config.user_id == "local"
-    assert config.curated.folder == tmp_path / ".recollect" / "memories"
-    assert (config.curated.memory_limit, config.curated.user_limit) == (2200, 1375)
-    assert not config.curated.approval
-    assert config.store == f"sqlite:///{tmp_path}/.recollect/recollect.db"
-    assert (config.model, config.agent_id, config.persist) == ("offline", "recollect", "before")
-
-
-def test_complete_gateway_configuration_parses_camel_case_into_typed_values(tmp_path: Path) -> None:
-    """What is camelCase in the file is snake_case and typed in code."""
-    config = load(tmp_path, gateway() | {"agentId": "beaver", "persist": "after"})
-    settings = config.gateway
-    assert config.mode == "memory_gateway"
-    assert settings is not None
-    assert settings.base_url == "http://127.0.0.1:8010"
-    assert config.user_id == settings.user_id == "gateway_test_user"
-    assert settings.user_key.reveal() == KEY
-    assert (settings.app_id, settings.project_id) == ("notes", "garden")
-    assert settings.scope == ("current_chat", "resources")
-    assert (settings.top_k, settings.timeout_seconds) == (12, 2.5)
-    assert (settings.agent_id, config.persist) == ("beaver", "after")
-    assert KEY not in repr(config)
-
-
-def test_gateway_configuration_has_the_defaults_of_the_document(tmp_path: Path) -> None:
+def test_gateway_configuration_has_defaults(tmp_path: Path) -> None:
     """Application, project, number of results and timeout need not be said."""
     settings = load(tmp_path, gateway(appId=None, projectId=None, topK=None, timeoutSeconds=None)).gateway
     assert settings is not None
@@ -79,22 +22,13 @@ def test_gateway_configuration_has_the_defaults_of_the_document(tmp_path: Path) 
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"memory": {"mode": "both"}}, "memory.mode", 'must be "curated" or "memory_gateway", not \'both\''),
-    ({"memory": {"mode": ["curated"]}}, "memory.mode", "not a list"),
-    (gateway(baseUrl=None), "memory.gateway.baseUrl", "is missing or empty"),
-    (gateway(baseUrl=""), "memory.gateway.baseUrl", "is missing or empty"),
     (gateway(baseUrl="localhost:8010"), "memory.gateway.baseUrl", "must be an address as http"),
     (gateway(baseUrl="ftp://host"), "memory.gateway.baseUrl", "must be an address as http"),
     (gateway(baseUrl="http://[1::"), "memory.gateway.baseUrl", "must be an address as http"),
     (gateway(baseUrl=f"http://me:{KEY}@host"), "memory.gateway.baseUrl", "no user, password"),
     (gateway(baseUrl=f"http://host/?key={KEY}"), "memory.gateway.baseUrl", "no user, password"),
-    (gateway(userId=None), "memory.gateway.userId", "is missing or empty"),
-    (gateway(userId="  "), "memory.gateway.userId", "must not be empty"),
     (gateway(userId=5), "memory.gateway.userId", "must be text, not 5"),
     (gateway(userId="a\x00b"), "memory.gateway.userId", ""),
-    (gateway(userKey=None), "memory.gateway.userKey", "is missing or empty"),
-    (gateway(userKey=""), "memory.gateway.userKey", "must be text that is not empty"),
-    (gateway(userKey="   "), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(userKey=[KEY, 5]), "memory.gateway.userKey", "is missing or empty"),
     (gateway(userKey=12345), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(userKeyEnv="RECOLLECT_NOT_SET"), "memory.gateway.userKey", "and so is userKeyEnv"),
@@ -107,25 +41,10 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (gateway(userKey=None, userKeyEnv="\ud800"), "memory.gateway.userKeyEnv", "must be the name of"),
     (gateway(userKey={"value": KEY}), "memory.gateway.userKey", "is missing or empty"),
     (gateway(appId=""), "memory.gateway.appId", "must not be empty"),
-    (gateway(scope=[]), "memory.gateway.scope", "one or more of current_chat"),
     (gateway(scope="resources"), "memory.gateway.scope", "one or more of"),
-    (gateway(scope=["resources", "everything"]), "memory.gateway.scope", "one or more of"),
-    (gateway(scope=["resources", {"all": 1}]), "memory.gateway.scope", "one or more of"),
     (gateway(scope=["resources", "resources"]), "memory.gateway.scope", "each once"),
     (gateway(baseUrl=f"http://127.0.0.1:8010/{KEY}"), "memory.gateway.baseUrl", "holds the key"),
     (gateway(userKey=f"{KEY}\n"), "memory.gateway.userKey", "has no line breaks"),
-    (gateway(topK=0), "memory.gateway.topK", "must be a whole number from 1 to 100, not 0"),
-    (gateway(topK=101), "memory.gateway.topK", "not 101"),
-    (gateway(topK=True), "memory.gateway.topK", "not true"),
-    (gateway(topK="8"), "memory.gateway.topK", "not '8'"),
-    (gateway(topK=8.0), "memory.gateway.topK", "not 8.0"),
-    (
-        gateway(timeoutSeconds=0),
-        "memory.gateway.timeoutSeconds",
-        "must be a number above 0 and at most 3,600, ",
-    ),
-    (gateway(timeoutSeconds=-1), "memory.gateway.timeoutSeconds", "not -1"),
-    (gateway(timeoutSeconds=False), "memory.gateway.timeoutSeconds", "not false"),
     (gateway(userkey=KEY), "memory.gateway.userkey", "did you mean 'userKey'?"),
     (gateway(user_id="x"), "memory.gateway.user_id", "did you mean 'userId'?"),
     (gateway(zebra=1), "memory.gateway.zebra", "known are appId"),
@@ -169,22 +88,11 @@ def test_invalid_configuration_fails_with_an_error_that_names_the_key(
 
 
 @pytest.mark.parametrize("data", [data for data, _, _ in WRONG if KEY in json.dumps(data)])
-def test_error_text_does_not_include_the_user_key(tmp_path: Path, data: dict[str, Any]) -> None:
-    """Neither does a traceback that prints the variables of every frame of ours."""
+def test_key_is_in_neither_the_error_nor_its_traceback(tmp_path: Path, data: dict[str, Any]) -> None:
+    """Wherever in the file it was written."""
     with pytest.raises(ConfigError) as caught:
-        load_quietly(tmp_path, data)
-    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    ours = [frame for frame in shown.stack if "src/recollect" in frame.filename]
-    assert ours
-    text = str(caught.value) + repr(caught.value) + "".join(str(frame.locals) for frame in ours)
-    assert KEY not in text
-    assert shown.__cause__ is None
-    assert caught.value.__context__ is None or KEY not in repr(caught.value.__context__)
-
-
-def load_quietly(folder: Path, data: dict[str, Any]) -> RuntimeConfig:
-    """Load a configuration."""
-    return load(folder, data)
+        load(tmp_path, data)
+    assert KEY not in read_off(caught.value)
 
 
 @pytest.mark.parametrize(

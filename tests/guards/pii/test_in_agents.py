@@ -1,4 +1,4 @@
-"""Document A's integration tests with the real guard, in both ways to run an agent."""
+"""`PIIDetector` in an agent with memory, for `generate` and `stream`."""
 
 import pytest
 from tests.support.agents import (
@@ -9,6 +9,7 @@ from tests.support.agents import (
     events_of,
     lookup,
     model_of,
+    spoken,
     streamed_text,
     texts,
 )
@@ -16,37 +17,6 @@ from tests.support.agents import (
 from recollect import Agent, Memory, PIIDetector, ToolCall
 
 pytestmark = [pytest.mark.anyio, both_modes]
-
-
-async def test_pii_redacted_before_saving_to_memory(mode: Mode) -> None:
-    """The user's own message and the answer are kept with the address masked, and shown so."""
-    async with Memory() as memory:
-        model = model_of("I wrote to john@example.com today.", mode=mode)
-        agent = Agent(model, output_processors=[PIIDetector(strategy="redact"), memory])
-        result = await answer(agent, mode, "My email is john@example.com")
-        saved = await memory.get_messages()
-    assert "***@***.***" in saved[0].content
-    assert "john@example.com" not in saved[0].content
-    assert texts(saved) == [
-        ("user", "My email is ***@***.***"),
-        ("assistant", "I wrote to ***@***.*** today."),
-    ]
-    assert result.text == "I wrote to ***@***.*** today."
-    assert model.shown[0][-1].text == "My email is john@example.com"
-
-
-async def test_ssn_redacted_before_saving_to_memory(mode: Mode) -> None:
-    """What is no address becomes `[REDACTED]`."""
-    async with Memory() as memory:
-        agent = Agent(
-            model_of("Your SSN is 123-45-6789, yes.", mode=mode), output_processors=[PIIDetector(), memory]
-        )
-        await answer(agent, mode, "My SSN is 123-45-6789")
-        saved = await memory.get_messages()
-    assert texts(saved) == [
-        ("user", "My SSN is [REDACTED]"),
-        ("assistant", "Your SSN is [REDACTED], yes."),
-    ]
 
 
 async def test_model_is_not_shown_what_an_input_guard_redacts(mode: Mode) -> None:
@@ -100,3 +70,18 @@ async def test_what_streams_is_what_is_stored(mode: Mode) -> None:
         events = await events_of(agent, "go")
         saved = await memory.get_messages()
     assert streamed_text(events) == saved[1].text == "Card [REDACTED], mail ***@***.***, key [REDACTED], bye."
+
+
+async def test_stored_text_is_redacted_only_when_the_guard_comes_before_memory(mode: Mode) -> None:
+    """A guard after memory changes what is shown, one before it also what is saved."""
+    kept: list[str] = []
+    for is_first in (True, False):
+        async with Memory() as memory:
+            guard = PIIDetector()
+            agent = Agent(
+                model_of("Write to john@example.com.", mode=mode),
+                output_processors=[memory, guard] if is_first else [guard, memory],
+            )
+            assert (await answer(agent, mode, "Whom?")).text == "Write to ***@***.***."
+            kept.append(spoken(await memory.get_messages()).text)
+    assert kept == ["Write to john@example.com.", "Write to ***@***.***."]

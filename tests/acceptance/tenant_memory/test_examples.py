@@ -1,4 +1,4 @@
-"""The examples of document C as they stand there, with the import changed and what was printed compared."""
+"""Document C, "Example Usage": its examples as they stand there, with what was printed compared."""
 
 from collections.abc import Generator
 
@@ -19,8 +19,8 @@ from recollect.users import (
 
 
 @pytest.fixture(autouse=True)
-def _connected(shared_url: str) -> Generator[None]:
-    with connect(shared_url):
+def _connected(url: str) -> Generator[None]:
+    with connect(url):
         yield
 
 
