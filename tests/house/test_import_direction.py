@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recollect.storage",),
     ("recollect.pipeline", "recollect.recall"),
     ("recollect.guards",),
-    ("recollect.backends", "recollect.memory.memory", "recollect.users"),
+    ("recollect.backends", "recollect.memory", "recollect.users"),
     ("recollect.agent",),
     ("recollect.runtime",),
     ("recollect.cli", "recollect.testing"),
