@@ -17,6 +17,9 @@ from recollect.storage.rows import decode_json, from_micros, to_micros, user_key
 from recollect.validation import check_id, check_int, check_json_object, check_tenant, json_text
 
 _MOST_USERS = 1000
+KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
+"""The kinds of rows a user can have; each has `count_…` and `delete_…` statements."""
+_WITH_BOOKKEEPING = (*KINDS, "users")
 
 
 class UserEpochs(StoreCore):
@@ -148,12 +151,6 @@ class UserStates(StoreCore):
 
 def _set_state(params: Params) -> Transaction[None]:
     yield Step((Statement("lock_user", params), Statement("set_state", params)), last=True)
-
-
-KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
-"""The kinds of rows a user can have; each has `count_…` and `delete_…` statements."""
-
-_WITH_BOOKKEEPING = (*KINDS, "users")
 
 
 class Erasure(StoreCore):

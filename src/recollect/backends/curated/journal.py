@@ -23,12 +23,13 @@ from recollect.errors import StorageError
 from recollect.messages import now
 
 _log = logging.getLogger("recollect")
-
 Kind: TypeAlias = Literal["tool", "approved", "rejected", "undo", "by hand"]
 """Who made a change: the model, the model with a person's approval, or a person."""
-
 _KINDS: tuple[str, ...] = get_args(Kind)
 _EMPTY = fingerprint(())
+LOG_LIMIT = 1_000
+"""How many of the newest changes the log keeps at least; older ones go when there are twice as many."""
+_MOST_BYTES = 32 * 1024 * 1024  # half of what can still be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +266,6 @@ def _text(value: object) -> str:
     if not value.isascii():
         value.encode()  # JSON can spell half a character, which no file can hold
     return value
-
-
-LOG_LIMIT = 1_000
-"""How many of the newest changes the log keeps at least; older ones go when there are twice as many."""
-
-_MOST_BYTES = 32 * 1024 * 1024  # half of what can still be read
 
 
 def is_too_long(journal: Journal, history: History, limit: int) -> bool:

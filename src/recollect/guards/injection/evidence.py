@@ -35,6 +35,15 @@ _QUESTION = frozenset("?\uff1f")
 _MANY = 5
 _LONG_WORD = 25
 _LONGEST_TEXT = 2000  # characters
+_DEEPEST = 2
+_HIDING = 0.5  # what it says about an attack that it was encoded, as log odds
+_LEAST = 0.2  # a finding that weighs less is not worth showing
+_CERTAIN = 0.99
+_TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
+# How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
+_LEANING_SLOPE, _RULES_SLOPE = 1.2, 2.8
+_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.4, 0.9, 5.6
+_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.4
 
 
 class Passage(NamedTuple):
@@ -128,18 +137,6 @@ def _weights() -> dict[str, float]:
     text = resources.files(__package__ or "").joinpath("feature_weights.txt").read_text("utf-8")
     pairs = (line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith("# "))
     return {name: float(weight) for name, weight in pairs}
-
-
-_DEEPEST = 2
-_HIDING = 0.5  # what it says about an attack that it was encoded, as log odds
-_LEAST = 0.2  # a finding that weighs less is not worth showing
-_CERTAIN = 0.99
-_TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
-
-# How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
-_LEANING_SLOPE, _RULES_SLOPE = 1.2, 2.8
-_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.4, 0.9, 5.6
-_CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.4
 
 
 class Evidence(NamedTuple):

@@ -27,7 +27,6 @@ GLUE = frozenset(
     )
 )
 """Small words that may stand between known ones where all spaces were left out."""
-
 CORE = tuple(
     re.findall(
         r"\w+",
@@ -38,20 +37,6 @@ CORE = tuple(
     )
 )
 """Words that are known even if letters are swapped or missing."""
-
-
-def classes() -> list[tuple[str, list[str]]]:
-    """Read the classes: for each letter its words, in the order of the file."""
-    text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
-    _, *sections = text.split("\n[")
-    return [(section[0], _words(section.partition("\n")[2])) for section in sections]
-
-
-def _words(lines: str) -> list[str]:
-    """Return the words of a class; a phrase may go on in the next line."""
-    return [word for word in (" ".join(part.split()) for part in lines.split(",")) if word]
-
-
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _LETTER = rf"[^\W_{_CJK}]"
 _TOKEN = re.compile(
@@ -77,6 +62,18 @@ _LONG_WORD = 14
 _SHORTEST_SCRAMBLED = 5
 _PREFIX = 3
 _LONGEST_PHRASE = 12
+
+
+def classes() -> list[tuple[str, list[str]]]:
+    """Read the classes: for each letter its words, in the order of the file."""
+    text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
+    _, *sections = text.split("\n[")
+    return [(section[0], _words(section.partition("\n")[2])) for section in sections]
+
+
+def _words(lines: str) -> list[str]:
+    """Return the words of a class; a phrase may go on in the next line."""
+    return [word for word in (" ".join(part.split()) for part in lines.split(",")) if word]
 
 
 class Reading(NamedTuple):

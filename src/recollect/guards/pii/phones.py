@@ -48,34 +48,6 @@ _COLOUR = 255
 _COLOURS = 3
 _TEN = 10
 _COLUMNS = 2  # what begins a line may be a table's
-
-
-def is_bare_phone(text: str, start: int, end: int) -> bool:
-    """Whether digits that nothing explains are grouped like a phone's and stand where words do."""
-    piece = text[start:end].replace("\u00a0", " ")
-    groups = _DIGITS.findall(piece)
-    marks = set(_DIGITS.split(piece)[1:-1])
-    sizes = tuple(map(len, groups))
-    if len(marks) != 1 or sizes not in _BARE_FORMS.get(marks.pop(), ()) or _is_counted(groups):
-        return False
-    before = text[max(0, start - _REACH) : start]
-    is_first = (not before or before[-1] == "\n") and (len(groups) > _COLUMNS or "-" in piece)
-    if not (is_first or _BEFORE.search(before)) or not _BEHIND.match(text, end):
-        return False
-    # Amounts are written in threes too, but begin with small digits more often, and something follows them.
-    return set(sizes) != {3} or "-" in piece or (piece[0] in "56789" and _END.match(text, end) is not None)
-
-
-def _is_counted(groups: list[str]) -> bool:
-    """Whether groups are rather years, a range of round numbers, numbers in a row, or a colour's parts."""
-    if any(_WHOLE_YEAR.fullmatch(group) for group in groups):
-        return True
-    numbers = [int(group) for group in groups]
-    if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:
-        return numbers[1] % numbers[0] == 0 or all(number % _TEN == 0 for number in numbers)
-    return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))
-
-
 _CODES = {
     # Country codes by how many digits follow them; codes that are not here do not exist.
     (10, 10): "1 7",
@@ -95,7 +67,6 @@ _CODES = {
 }
 _LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
 _LONGEST_CODE = 3
-
 _YEAR = r"(?:19|20)\d{2}"
 _DATE = re.compile(
     rf"(?<![\d+])(?:\d{{1,2}}([./-])\d{{1,2}}\1{_YEAR}|{_YEAR}([./-])\d{{1,2}}\2\d{{1,2}})(?!\d)"
@@ -347,3 +318,29 @@ def _less(meaning: str | None) -> float:
 def _finding(text: str, start: int, end: int, score: float) -> Finding:
     extension = _EXTENSION.match(text, end)
     return Finding("phone", start, extension.end() if extension else end, score)
+
+
+def is_bare_phone(text: str, start: int, end: int) -> bool:
+    """Whether digits that nothing explains are grouped like a phone's and stand where words do."""
+    piece = text[start:end].replace("\u00a0", " ")
+    groups = _DIGITS.findall(piece)
+    marks = set(_DIGITS.split(piece)[1:-1])
+    sizes = tuple(map(len, groups))
+    if len(marks) != 1 or sizes not in _BARE_FORMS.get(marks.pop(), ()) or _is_counted(groups):
+        return False
+    before = text[max(0, start - _REACH) : start]
+    is_first = (not before or before[-1] == "\n") and (len(groups) > _COLUMNS or "-" in piece)
+    if not (is_first or _BEFORE.search(before)) or not _BEHIND.match(text, end):
+        return False
+    # Amounts are written in threes too, but begin with small digits more often, and something follows them.
+    return set(sizes) != {3} or "-" in piece or (piece[0] in "56789" and _END.match(text, end) is not None)
+
+
+def _is_counted(groups: list[str]) -> bool:
+    """Whether groups are rather years, a range of round numbers, numbers in a row, or a colour's parts."""
+    if any(_WHOLE_YEAR.fullmatch(group) for group in groups):
+        return True
+    numbers = [int(group) for group in groups]
+    if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:
+        return numbers[1] % numbers[0] == 0 or all(number % _TEN == 0 for number in numbers)
+    return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))

@@ -58,6 +58,20 @@ _JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wa
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
 _USER_INFO = 170
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_MARK = "-----BEGIN "
+_BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
+_CODES = r"[A-Za-z0-9+/=]"
+_BODY = re.compile(
+    rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # headers, such as how it is encrypted
+    rf"(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
+    rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
+)
+_OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
+_OPEN_BODY = re.compile(
+    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
+    rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
+)
 
 
 def find_secrets(text: str) -> Iterator[Finding]:
@@ -132,22 +146,6 @@ def _is_value(value: str, label: re.Match[str]) -> bool:
     if is_key:
         return 0 < digits < len(value)
     return digits > 0 or _SIGNS.search(value) is not None
-
-
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_MARK = "-----BEGIN "
-_BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
-_CODES = r"[A-Za-z0-9+/=]"
-_BODY = re.compile(
-    rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # headers, such as how it is encrypted
-    rf"(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
-    rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
-)
-_OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
-_OPEN_BODY = re.compile(
-    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
-    rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
-)
 
 
 def find_private_keys(text: str) -> Iterator[Finding]:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1 << 24
 """How many rows can be told apart."""
-
 _HASH = np.uint64(32)
 _ROW = np.uint64(8)
 _ROW_MASK = np.uint64(MOST_ROWS - 1)
 _COUNT_MASK = np.uint64(0xFF)
 _TAIL = 1 << 14
 _TAIL_SHARE = 8
+_SATURATION = 1.2
+_LENGTH_SHARE = 0.75
 
 
 class Postings:
@@ -81,10 +82,6 @@ def _slice(part: NDArray[np.uint64], term: int) -> NDArray[np.uint64]:
     bounds = np.array([term << 32, (term << 32) | 0xFFFFFFFF], dtype=np.uint64)
     low, high = part.searchsorted(bounds)
     return part[low : high + (high < len(part) and part[high] == bounds[1])]
-
-
-_SATURATION = 1.2
-_LENGTH_SHARE = 0.75
 
 
 @dataclass(slots=True)

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _FIRST_CAPACITY = 64
 _GROWTH = 1.5
+NOBODY = -1
+"""The speaker of a row whose message names none."""
+NONE = -1
+"""The row before the first and behind the last of a thread."""
+_AT_ONCE = 256
 
 
 class Column:
@@ -69,15 +74,6 @@ class Column:
         larger = np.empty((capacity, *self._array.shape[1:]), dtype=self._array.dtype)
         larger[: self._length] = self._array[: self._length]
         self._array = larger
-
-
-NOBODY = -1
-"""The speaker of a row whose message names none."""
-
-NONE = -1
-"""The row before the first and behind the last of a thread."""
-
-_AT_ONCE = 256
 
 
 class Place(NamedTuple):
