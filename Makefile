@@ -4,11 +4,12 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/pip install --quiet -c constraints.txt
-RUN_STAMP := .venv/.run-stamp
-STAMP := .venv/.setup-stamp
-BENCH_STAMP := .venv/.bench-stamp
+RUN_STAMP := .venv/.run-stamp-$(VERSION)
+STAMP := .venv/.setup-stamp-$(VERSION)
+BENCH_STAMP := .venv/.bench-stamp-$(VERSION)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pip's default cache is in the home folder.
@@ -24,8 +25,7 @@ help: ## List the targets
 setup: $(STAMP) ## Make .venv with the package and the tools for tests and checks
 
 $(RUN_STAMP): pyproject.toml constraints.txt
-	@echo "Making .venv with $$($(PYTHON) --version) ..."
-	@$(PYTHON) -m venv .venv
+	@test -x $(BIN)/python$(VERSION) || { echo "Making .venv with Python $(VERSION) ..."; $(PYTHON) -m venv --clear .venv; }
 	@echo "Installing recollect and what it needs (about 150 MB; half a minute, longer on a slow line) ..."
 	@$(PIP_INSTALL) -e '.[agent,embed,guard]'
 	@touch $@

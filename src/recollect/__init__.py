@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from recollect.guards.token_limiter import TokenLimiterProcessor
     from recollect.guards.tool_call_filter import ToolCallFilterProcessor
     from recollect.guards.unicode_normalizer import UnicodeNormalizer
-    from recollect.runtime.config.models import RuntimeConfig
+    from recollect.runtime.config.settings import RuntimeConfig
     from recollect.runtime.loader import Engine, EngineLoader
     from recollect.runtime.loop import AgentLoop, AgentRunResult
     from recollect.text.tokens import count_tokens

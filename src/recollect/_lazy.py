@@ -31,7 +31,7 @@ LATE = {
     "recollect.guards.token_limiter": ("TokenLimiterProcessor",),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
-    "recollect.runtime.config.models": ("RuntimeConfig",),
+    "recollect.runtime.config.settings": ("RuntimeConfig",),
     "recollect.runtime.loader": ("Engine", "EngineLoader"),
     "recollect.runtime.loop": ("AgentLoop", "AgentRunResult"),
     "recollect.text.tokens": ("count_tokens",),

@@ -15,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = REPOSITORY / "src" / "recollect"
 TESTS = REPOSITORY / "tests"
 BENCHMARKS = REPOSITORY / "benchmarks"
+TOOLS = REPOSITORY / "tools"
 ENGINES = (SOURCE / "storage" / "sqlite", SOURCE / "storage" / "postgres")
 
 MODULE_LINES = 600
@@ -41,7 +42,9 @@ LOADED_LATE = (
 
 def test_modules_are_short() -> None:
     """No module of the package or the benchmarks has more than 600 lines."""
-    assert not _longer_than(MODULE_LINES, _python_files(SOURCE) + _python_files(BENCHMARKS))
+    assert not _longer_than(
+        MODULE_LINES, _python_files(SOURCE) + _python_files(BENCHMARKS) + _python_files(TOOLS)
+    )
 
 
 def test_test_files_are_short() -> None:
@@ -52,7 +55,7 @@ def test_test_files_are_short() -> None:
 def test_functions_are_short() -> None:
     """No function, in the package, the tests or the benchmarks, has more than 60 lines."""
     long: list[str] = []
-    for path in _python_files(SOURCE) + _python_files(TESTS) + _python_files(BENCHMARKS):
+    for path in _all_python_files():
         for node in ast.walk(_parse(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -63,15 +66,14 @@ def test_functions_are_short() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     """Every module, in the package, the tests and the benchmarks, begins with a docstring."""
-    files = _python_files(SOURCE) + _python_files(TESTS) + _python_files(BENCHMARKS)
-    assert not [_short(path) for path in files if not ast.get_docstring(_parse(path))]
+    assert not [_short(path) for path in _all_python_files() if not ast.get_docstring(_parse(path))]
 
 
 def test_init_files_hold_no_logic() -> None:
     """An `__init__.py` holds a docstring, imports, names that load late and `__all__`, and nothing else."""
     logic = [
         f"{_short(path)}:{node.lineno}"
-        for path in _python_files(SOURCE) + _python_files(TESTS)
+        for path in _all_python_files()
         if path.name == "__init__.py"
         for position, node in enumerate(_parse(path).body)
         if not _may_stand_in_init(node, position)
@@ -139,6 +141,10 @@ def test_groups_of_tests_are_kept_together() -> None:
     test, _, _ = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")
     shared = "PYTEST_XDIST_WORKER" in os.environ
     assert test.endswith("@house") == shared, "several processes need --dist loadgroup, as in `make test`"
+
+
+def _all_python_files() -> list[Path]:
+    return [path for folder in (SOURCE, TESTS, BENCHMARKS, TOOLS) for path in _python_files(folder)]
 
 
 def _python_files(folder: Path) -> list[Path]:

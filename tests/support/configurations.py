@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from recollect.runtime.config.models import RuntimeConfig, load_config
+from recollect.runtime.config.settings import RuntimeConfig, load_config
 
 KEY = "uk_do_not_show_this"
 

@@ -1,4 +1,4 @@
-"""The command line: every command is in the file that has its name."""
+"""The command line: lists every command; each is in the file that has its name or its group's."""
 
 import typer
 

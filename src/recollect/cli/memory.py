@@ -21,7 +21,7 @@ from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import printable, write_json, write_lines
 from recollect.errors import MemoryNotFoundError, StorageError
 from recollect.runtime.config.file import FILE
-from recollect.runtime.config.models import load_config
+from recollect.runtime.config.settings import load_config
 
 Folder = Annotated[
     Path | None,

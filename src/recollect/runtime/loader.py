@@ -19,7 +19,7 @@ from recollect.backends.processor import BackendProcessor
 from recollect.backends.secret import HIDDEN
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
-from recollect.runtime.config.models import RuntimeConfig, load_config
+from recollect.runtime.config.settings import RuntimeConfig, load_config
 from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
 from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.sessions.search import SessionSearch

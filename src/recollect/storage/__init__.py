@@ -1,1 +1,1 @@
-"""Where everything is kept: one contract (`base.Store`), two engines."""
+"""Where everything is kept: one contract (`store.Store`), two engines."""

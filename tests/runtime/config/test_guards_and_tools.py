@@ -9,7 +9,7 @@ from recollect import PIIDetector, TokenLimiterProcessor
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError
 from recollect.runtime.config.guards_and_tools import GUARDS, load_tools, make_guards
-from recollect.runtime.config.models import GuardConfig
+from recollect.runtime.config.settings import GuardConfig
 from recollect.runtime.loader import EngineLoader
 
 

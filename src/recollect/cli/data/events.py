@@ -20,7 +20,7 @@ from recollect.cli.options import (
 )
 from recollect.cli.output import console, printable, write_json
 from recollect.errors import InvalidArgumentError
-from recollect.runtime.config.models import load_config
+from recollect.runtime.config.settings import load_config
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent

@@ -19,7 +19,7 @@ from recollect.guards.token_limiter import TokenLimiterProcessor
 from recollect.guards.tool_call_filter import ToolCallFilterProcessor
 from recollect.guards.unicode_normalizer import UnicodeNormalizer
 from recollect.pipeline.processor import Processor
-from recollect.runtime.config.models import GuardConfig, camel_case, either, shown, suggestion
+from recollect.runtime.config.settings import GuardConfig, camel_case, either, shown, suggestion
 
 Side: TypeAlias = Literal["input", "output", "both"]
 """Where a guard stands: before the model, behind it, or on both sides."""

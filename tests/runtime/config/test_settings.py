@@ -8,7 +8,7 @@ import pytest
 from tests.support.configurations import KEY, gateway, load, read_off
 
 from recollect.errors import ConfigError
-from recollect.runtime.config.models import load_config
+from recollect.runtime.config.settings import load_config
 from recollect.runtime.loader import EngineLoader
 from recollect.storage.opening import open_store
 
