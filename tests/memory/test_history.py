@@ -8,6 +8,7 @@ from tests.support.contexts import context, new_run, save
 from tests.support.threads import PROMPT, THREAD, conversation, show_prompt, tool_round
 
 from recollect import (
+    ConflictError,
     InvalidArgumentError,
     Message,
     MessageHistoryProcessor,
@@ -139,3 +140,13 @@ async def test_nothing_is_staged_when_a_turn_has_only_system_messages(store: Sto
     processor = MessagePersistenceProcessor(store)
     assert await processor.process_output_result(rules, context(run, "result")) == rules
     assert run.commits == []
+
+
+async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store) -> None:
+    """A run id is used once for a user; the error names the run and the thread that has it."""
+    processor = MessagePersistenceProcessor(store)
+    here, there = (new_run("r1", **{**ADA, "thread_id": name}) for name in ("here", "there"))
+    await save(processor, [Message("user", "hi")], here)
+    assert texts(await processor.stored_turn(context(here, "commit"))) == ["hi"]
+    with pytest.raises(ConflictError, match="run 'r1' is stored in thread 'here'"):
+        await processor.stored_turn(context(there, "commit"))

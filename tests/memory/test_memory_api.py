@@ -191,3 +191,13 @@ async def test_unknown_id_is_an_error_that_names_it(memory: Memory) -> None:
     """A misspelt id is not passed over."""
     with pytest.raises(InvalidArgumentError, match="session"):
         await memory.get_messages(session="x")  # pyright: ignore[reportCallIssue] - a wrong use
+
+
+async def test_a_question_finds_what_was_said_in_any_thread_or_in_one(store: Store) -> None:
+    """`query` searches all of the user's threads, or with `scope="thread"` only the one that is named."""
+    memory = Memory(store, tenant_id=None, resource_id="ada", embedder=None)
+    await memory.add_message("user", "My dog is called Rex.", thread_id="march")
+    await memory.add_message("user", "My cat is called Tom.", thread_id="april")
+    assert [hit.text for hit in await memory.query("dog Rex", message_range=0)] == ["My dog is called Rex."]
+    here = await memory.query("called", scope="thread", thread_id="april", message_range=0)
+    assert [hit.text for hit in here] == ["My cat is called Tom."]

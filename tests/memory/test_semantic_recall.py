@@ -198,3 +198,14 @@ def test_bad_options_are_refused_when_it_is_made() -> None:
             SemanticRecallProcessor("sqlite://", embedder=None, **{name: value})  # pyright: ignore[reportArgumentType] - a wrong use
     with pytest.raises(InvalidArgumentError, match="embedder"):
         SemanticRecallProcessor("sqlite://", embedder="minilm")
+
+
+async def test_a_long_message_is_shown_by_the_part_that_fits(store: Store) -> None:
+    """What is left out before and after the best part is marked."""
+    filler = "It rained all day and nothing else happened there. " * 60
+    await store.append_turn([Message("user", f"{filler}Rex the dog fears thunder. {filler}")], scope=OLD)
+    processor = SemanticRecallProcessor(store, embedder=None, top_k=1, message_range=0)
+    text = await show_recalled(processor, "What does Rex the dog fear?")
+    assert "Rex the dog fears thunder." in text
+    assert "user: … " in text
+    assert text.rstrip().endswith(" …\n</memory>")

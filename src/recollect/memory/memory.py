@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError
 from recollect.memory.base import resolve_scope
 from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
@@ -332,10 +332,8 @@ class Memory:
         )
 
     def _resolved(self, ids: RunIds, store: Store) -> Scope:
-        scope = resolve_scope(ids, self._defaults, store)
-        if scope is None:
-            raise RecollectError("a memory always has a user")
-        return scope
+        # None is for processors that nobody told whose memory it is; a memory always has a user.
+        return cast("Scope", resolve_scope(ids, self._defaults, store))
 
     async def _make_threads(self, store: Store) -> None:
         scope = self._resolved(RunIds(), store)
