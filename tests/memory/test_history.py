@@ -17,6 +17,7 @@ from recollect import (
     Store,
     open_store,
 )
+from recollect.pipeline.turn import assistant_id
 
 pytestmark = pytest.mark.anyio
 
@@ -146,7 +147,7 @@ async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store
     """A run id is used once for a user; the error names the run and the thread that has it."""
     processor = MessagePersistenceProcessor(store)
     here, there = (new_run("r1", **{**ADA, "thread_id": name}) for name in ("here", "there"))
-    await save(processor, [Message("user", "hi")], here)
-    assert texts(await processor.stored_turn(context(here, "commit"))) == ["hi"]
+    await save(processor, [Message("user", "hi"), Message("assistant", "ho", id=assistant_id("r1", 0))], here)
+    assert texts(await processor.stored_turn(context(here, "commit"))) == ["hi", "ho"]
     with pytest.raises(ConflictError, match="run 'r1' is stored in thread 'here'"):
         await processor.stored_turn(context(there, "commit"))
