@@ -148,6 +148,6 @@ async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store
     processor = MessagePersistenceProcessor(store)
     here, there = (new_run("r1", **{**ADA, "thread_id": name}) for name in ("here", "there"))
     await save(processor, [Message("user", "hi"), Message("assistant", "ho", id=assistant_id("r1", 0))], here)
-    assert texts(await processor.stored_turn(context(here, "commit"))) == ["hi", "ho"]
+    assert [message.text for message in await processor.stored_turn(context(here, "commit"))] == ["hi", "ho"]
     with pytest.raises(ConflictError, match="run 'r1' is stored in thread 'here'"):
         await processor.stored_turn(context(there, "commit"))
