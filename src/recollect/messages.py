@@ -9,7 +9,7 @@ through `parts` and `text`. Parts are checked when a message takes them in.
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
@@ -46,6 +46,11 @@ class TextPart:
 
     type: ClassVar[str] = "text"
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FramePart(TextPart):
+    """Text that recollect writes around what it quotes from memory; it is nobody's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +229,12 @@ class Message:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
         extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
+
+
+def frame_parts(texts: Sequence[str]) -> list[Part]:
+    """Return the texts of a block from memory as parts; the first and the last are its frame."""
+    first, *items, last = texts
+    return [FramePart(first), *map(TextPart, items), FramePart(last)]
 
 
 def clean_text(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from recollect.agent.result import Usage
-from recollect.messages import Message, ToolCall
+from recollect.messages import FramePart, Message, TextPart, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,9 @@ def _remembered(message: Message) -> Iterator[tuple[str, str]]:
         if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
             yield message.text, f"{message.role} said: {message.text}"
     elif message.origin == "memory":
-        for line in message.text.splitlines()[2:-1]:  # between the marks of the fence
-            yield line, line.strip().removeprefix("- ")
+        for part in message.parts:
+            if isinstance(part, TextPart) and not isinstance(part, FramePart):
+                yield from ((line, line.strip().removeprefix("- ")) for line in part.text.splitlines())
     elif message.origin == "system":
         for entry in message.text.split("\n- ")[1:]:  # the entries of a curated file
             yield entry, f"noted: {entry}"

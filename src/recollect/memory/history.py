@@ -12,12 +12,12 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from recollect.errors import ConflictError, StorageError
 from recollect.memory.base import MemoryProcessor
-from recollect.messages import Message
+from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fenced_parts
 from recollect.validation import check_int
 
 _MOST_LAID_SIDE_BY_SIDE = 200  # the time for this grows faster than the length, and the end is what counts
@@ -177,7 +177,9 @@ def _unasked(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Messa
 
 def _from_memory(message: Message) -> Message:
     if message.role == "system":
-        return message.replace(origin="memory", content=fenced("a stored system message", message.text))
+        return message.replace(
+            origin="memory", content=frame_parts(fenced_parts("a stored system message", [message.text]))
+        )
     return message.replace(origin="memory")
 
 

@@ -2,12 +2,12 @@
 
 from recollect.errors import StorageError
 from recollect.memory.base import MemoryProcessor
-from recollect.messages import Message
+from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fenced_parts
 from recollect.validation import check_int
 
 _THREADS_LOOKED_AT = 4  # the latest ones
@@ -41,8 +41,8 @@ class OtherThreadsProcessor(MemoryProcessor):
         if not found:
             return messages
         lines = [f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {m.text}" for m in found]
-        text = fenced("from other conversations with this user", "\n".join(lines))
-        context = Message("system", text, id=f"{ctx.run_id}:other-threads", origin="memory")
+        shown = frame_parts(fenced_parts("from other conversations with this user", ["\n".join(lines)]))
+        context = Message("system", shown, id=f"{ctx.run_id}:other-threads", origin="memory")
         return [context, *messages]
 
     async def _read(self, ctx: RunContext) -> list[Message]:

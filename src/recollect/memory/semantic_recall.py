@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor
-from recollect.messages import Message, TextPart
+from recollect.messages import Message, frame_parts
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fenced_parts
@@ -101,7 +101,7 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
     # One part for each message, so that a check behind memory can take out a single one.
     recalled = Message(
         "system",
-        [TextPart(text) for text in fenced_parts(LABEL, lines)],
+        frame_parts(fenced_parts(LABEL, lines)),
         id=f"{run_id}:semantic-recall",
         metadata={"recalled": [hit.message.id for hit in found]},
         origin="memory",

@@ -23,12 +23,12 @@ from recollect.memory.extraction import (
     tool_patches,
 )
 from recollect.memory.fields import Shape, Template, read_schema
-from recollect.messages import Message
+from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fenced_parts
 from recollect.validation import check_choice, check_flag, check_model
 from recollect.working_memory import STRATEGIES, Strategy, WorkingMemory, is_padding
 
@@ -117,7 +117,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         if not text:
             return messages
         about = "this user" if self._extent == "resource" else "this conversation"
-        shown = fenced(f"what is known about {about}", text)
+        shown = frame_parts(fenced_parts(f"what is known about {about}", [text]))
         return [Message("system", shown, id=f"{ctx.run_id}:working-memory", origin="memory"), *messages]
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:

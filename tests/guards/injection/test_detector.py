@@ -20,6 +20,7 @@ from recollect import (
 from recollect.guards.injection import classifier as classifier_module
 from recollect.guards.injection import detector as prompt_injection
 from recollect.guards.injection.detector import NOTICE, Judgement
+from recollect.messages import FramePart, frame_parts
 from recollect.pipeline.context import RunState
 from recollect.text.quoting import fenced_parts
 
@@ -37,9 +38,7 @@ async def _after(
 
 
 def _recalled(*texts: str) -> Message:
-    return Message(
-        "system", [TextPart(text) for text in fenced_parts("recalled from memory", texts)], origin="memory"
-    )
+    return Message("system", frame_parts(fenced_parts("recalled from memory", texts)), origin="memory")
 
 
 async def test_an_attack_is_blocked_by_default_without_quoting_it() -> None:
@@ -126,6 +125,14 @@ async def test_an_attack_that_is_spread_over_parts_is_found() -> None:
     ctx = context(new_run())
     (after,) = await PromptInjectionDetector(strategy="filter").process_input([message], ctx)
     assert after.parts == (call,)
+
+
+@pytest.mark.parametrize("mark", ["<memory ", "</memory>", '<memory label="x">\n', "\n</memory> "])
+async def test_an_attack_that_begins_like_the_frame_of_memory_is_found(mark: str) -> None:
+    """What a prompt looks like does not make it memory's own text, and neither does the kind of its parts."""
+    for content in (mark + ATTACK, [FramePart(mark + ATTACK), TextPart("Thank you.")]):
+        with pytest.raises(TripWire):
+            await _after(PromptInjectionDetector(), Message("user", content))
 
 
 async def test_kinds_and_threshold_decide_what_counts() -> None:

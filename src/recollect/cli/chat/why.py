@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from recollect.messages import Message
+from recollect.messages import FramePart, Message, TextPart
 from recollect.runtime.loop import AgentRunResult
 from recollect.runtime.skills import is_skill
 from recollect.storage.records import AuditEvent
@@ -30,9 +30,8 @@ def explanation(result: AgentRunResult, events: Sequence[AuditEvent] = ()) -> st
 def _shown(message: Message) -> Iterator[str]:
     if message.origin == "memory" and message.role == "system":
         yield "recalled:"
-        quoted = [text for part in message.parts if (text := getattr(part, "text", ""))]
-        # Several parts are one for each thing that was recalled, between the marks of the fence.
-        items = quoted[1:-1] if len(quoted) > 1 else quoted
+        quoted = [part for part in message.parts if isinstance(part, TextPart)]
+        items = [part.text for part in quoted if not isinstance(part, FramePart)]
         yield from (f"  {number}. {_cut(item.removeprefix('- '))}" for number, item in enumerate(items, 1))
         return
     if message.origin == "system":

@@ -10,7 +10,7 @@ from recollect.guards.holdback import REDACTED
 from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
-from recollect.messages import Message, Part, TextPart, ToolCall
+from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.validation import check_choice, check_int, check_text, checked_list
@@ -23,7 +23,6 @@ ProtectedMemory: TypeAlias = Literal["frame", "all", "none"]
 
 _DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter": "taken out"}
 _SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
-_FRAME_LINES = 2  # the mark with its label, and the rule
 
 
 class SystemPromptScrubber(Processor):
@@ -146,7 +145,7 @@ class SystemPromptScrubber(Processor):
     def _index_of(self, message: Message) -> LeakIndex:
         if message.origin != "memory" or self._memory == "all":
             return index_of_instructions(message.text)
-        lines = message.text.split("\n", _FRAME_LINES)
-        if self._memory == "none" or not lines[0].startswith("<memory"):
+        frame = next((part.text for part in message.parts if isinstance(part, FramePart)), None)
+        if self._memory == "none" or frame is None:
             return LeakIndex()
-        return index_of_block("\n".join(lines[:_FRAME_LINES]), lines[0], message.text)
+        return index_of_block(frame, frame.partition("\n")[0], message.text)
