@@ -234,7 +234,8 @@ class Message:
 def frame_parts(texts: Sequence[str]) -> list[Part]:
     """Return the texts of a block from memory as parts; the first and the last are its frame."""
     first, *items, last = texts
-    return [FramePart(first), *map(TextPart, items), FramePart(last)]
+    quoted: list[Part] = [TextPart(item) for item in items]
+    return [FramePart(first), *quoted, FramePart(last)]
 
 
 def clean_text(text: str) -> str:
