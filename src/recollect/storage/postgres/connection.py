@@ -1,6 +1,7 @@
 """PostgreSQL connections: where they lead, how the schema is brought up to date, and the pool."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import psycopg
@@ -61,6 +62,22 @@ class Pool(AsyncConnectionPool[Connection]):
             await super().worker(cast("AQueue[MaintenanceTask]", _TasksOfAWorker(q)))
         finally:
             _workers.discard(task)
+
+    _ending: Sequence[asyncio.Task[None]] = ()
+
+    async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - the pool's own
+        """Close the connections, then wait for the workers.
+
+        The pool itself gathers the workers first. An event loop that ends cancels them and this call: then
+        connections would stay open, and asyncio would complain that nobody looked at what was gathered.
+        """
+        await super().close(cast("float", None))  # without a limit: no workers are left to wait for there
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=timeout)
+
+    async def _signal_stop_worker(self) -> list[asyncio.Task[None]]:
+        self._ending = await super()._signal_stop_worker()
+        return []
 
 
 def place_of(url: str) -> str:
