@@ -168,7 +168,7 @@ def test_names_cost_little_when_there_are_many_or_long_ones() -> None:
     def look(names: list[str]) -> list[str]:
         return [name for name in names if name in question.text]
 
-    assert_costs_little_more(lambda find: find(names), question.names, look)
+    assert_costs_little_more(lambda find: find(names), look, question.names)
 
 
 def test_names_with_odd_characters_are_harmless() -> None:

@@ -35,7 +35,7 @@ def test_orders_against_the_user_are_refused() -> None:
 def test_scan_of_a_hostile_text_is_quick(unit: str) -> None:
     """Ten times the usual limit of words that nearly match costs no more than twenty times such notes."""
     notes = " ".join(lines_of("memory_notes.txt"))
-    assert_costs_little_more(find_threat.__wrapped__, long_text(unit, 22_000), long_text(notes, 22_000))
+    assert_costs_little_more(find_threat.__wrapped__, long_text(notes, 22_000), long_text(unit, 22_000))
 
 
 @pytest.mark.parametrize(

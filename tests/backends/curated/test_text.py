@@ -95,7 +95,7 @@ def test_many_entries_that_are_the_same_cost_little() -> None:
     """A file that somebody has filled with one line holds no writer up."""
     same, different = ["a"] * 100_000, [f"{number}" for number in range(100_000)]
     assert len(edits_between(same, same[1:])) == 1
-    assert_costs_little_more(lambda entries: edits_between(entries, entries[1:]), same, different)
+    assert_costs_little_more(lambda entries: edits_between(entries, entries[1:]), different, same)
 
 
 def test_edits_are_undone_although_others_were_made_since() -> None:

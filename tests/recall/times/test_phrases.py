@@ -303,7 +303,5 @@ def test_time_is_bounded_when_the_question_is_hostile(part: str) -> None:
     """A megabyte of what patterns start with costs no more than twenty of ordinary questions."""
     question = long_text(part, 1_000_000)
     assert len(times_in(question, NOW)) <= 16
-    ordinary = long_text(
-        "What did Ann say last week of the trip on 3 May 2023, or the day before? ", len(question)
-    )
-    assert_costs_little_more(lambda text: times_in(text, NOW), question, ordinary)
+    ordinary = long_text("What did Ann say last week of the trip on 3 May 2023? Or before? ", 1_000_000)
+    assert_costs_little_more(lambda text: times_in(text, NOW), ordinary, question)
