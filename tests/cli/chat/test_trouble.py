@@ -14,7 +14,7 @@ from tests.cli.chat.terminal import Terminal
 from tests.cli.chat.test_chat import MAIN, piped
 from tests.support import programs
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
-from tests.support.waiting import wait_until
+from tests.support.waiting import GENEROUS, wait_until
 
 from benchmarks.harness.gateway import gateway_process
 from recollect.scope import Scope
@@ -111,7 +111,7 @@ def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -
         wait_until(lambda: len(events_in(tmp_path)) == 3)
         assert events_in(tmp_path)[1:] == ["memory_gateway_add_succeeded", "memory_gateway_flush_succeeded"]
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(GENEROUS) == 0
 
 
 def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) -> None:
