@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guards.labelled import kilobytes_of, read_rows
+from tests.support.labelled import kilobytes_of, read_rows
+
 from benchmarks.harness.report import Show
 from recollect.guards.injection.classifier import classify, is_installed
 from recollect.guards.injection.detector import telling_windows

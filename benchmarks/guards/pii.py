@@ -1,17 +1,11 @@
-"""How well personal data is found in a file of labelled texts, and how long that takes.
+"""How well personal data is found in a file of labelled texts, and how long that takes."""
 
-A finding is right where a label of the same type overlaps with it anywhere. Types that the file does not
-label are not judged: whether a text holds a secret is unknown where nobody marked secrets.
-"""
-
-import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
-from benchmarks.guards.labelled import kilobytes_of, read_rows
+from tests.support.labelled import kilobytes_of
+from tests.support.pii_counts import Count, count, read_labelled
+
 from benchmarks.harness.report import Show
 from recollect.guards.pii.finder import TYPES, PIIFinder
 from recollect.guards.pii.finding import Finding
@@ -19,63 +13,14 @@ from recollect.guards.pii.finding import Finding
 STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 """The types of the goal; they make up `all`."""
 
-_FORM = "text and spans, each with start, end and type, places in the text"
 _PASSES = 3  # the best of them counts, in time of the processor, since others use the machine too
-_NAMES = {
-    # What else these types are called in labelled sets; an identity number counts as the US's does.
-    **dict.fromkeys(("domain", "domain_name", "url_domain", "website", "web_address"), "url"),
-    **dict.fromkeys(("email_address", "e_mail", "mail"), "email"),
-    **dict.fromkeys(("phone_number", "phonenumber", "telephone", "telephone_number"), "phone"),
-    **dict.fromkeys(("credit_card", "credit_card_number", "creditcard", "card_number"), "card"),
-    **dict.fromkeys(("us_ssn", "social_security_number", "national_id"), "ssn"),
-    **dict.fromkeys(("iban_code", "iban_number"), "iban"),
-    **dict.fromkeys(("ip_address", "ipv4", "ipv6"), "ip"),
-    **dict.fromkeys(("mac_address",), "mac"),
-    **dict.fromkeys(("date_of_birth",), "dob"),
-    **dict.fromkeys(("password", "api_key"), "secret"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A text and where something is in it: type, start and end."""
-
-    text: str
-    spans: list[tuple[str, int, int]]
-
-
-@dataclass(slots=True)
-class Count:
-    """How often a type was found rightly, found wrongly and not found."""
-
-    right: int = 0
-    wrong: int = 0
-    missed: int = 0
-
-    def add(self, other: "Count") -> None:
-        """Count others too."""
-        self.right += other.right
-        self.wrong += other.wrong
-        self.missed += other.missed
-
-    def figures(self) -> dict[str, object]:
-        """Return precision, recall and F1; None where there was nothing to find or nothing was found."""
-        found, labelled = self.right + self.wrong, self.right + self.missed
-        both = found + labelled
-        return {
-            "precision": round(self.right / found, 4) if found else None,
-            "recall": round(self.right / labelled, 4) if labelled else None,
-            "f1": round(2 * self.right / both, 4) if both else None,
-            "labelled": labelled,
-            "found": found,
-        }
 
 
 def measure(path: Path, show: Show) -> dict[str, object]:
     """Return the figures of each labelled type, of the structured types together, and the time."""
     rows = read_labelled(path)
     finder = PIIFinder(TYPES)
-    found: list[list[Finding]] = []
+    found = list[list[Finding]]()
     seconds: list[float] = []
     for number in range(_PASSES):
         show(f"pii: {len(rows)} texts", number / _PASSES)
@@ -94,43 +39,3 @@ def measure(path: Path, show: Show) -> dict[str, object]:
         "texts": len(rows),
         "ms_per_kb": round(min(seconds) * 1000 / kilobytes, 3) if kilobytes else None,
     }
-
-
-def count(rows: Sequence[Labelled], found: Sequence[Sequence[Finding]]) -> dict[str, Count]:
-    """Compare labels with findings, by type."""
-    counts = {kind: Count() for row in rows for kind, _, _ in row.spans if kind in TYPES}
-    for row, findings in zip(rows, found, strict=True):
-        named = [(_NAMES.get(item.type, item.type), item.start, item.end) for item in findings]
-        for kind, each in counts.items():
-            labels = [span for span in row.spans if span[0] == kind]
-            ours = [span for span in named if span[0] == kind]
-            hits = sum(any(_overlap(label, one) for one in ours) for label in labels)
-            each.right += hits
-            each.missed += len(labels) - hits
-            each.wrong += sum(not any(_overlap(one, label) for label in labels) for one in ours)
-    return counts
-
-
-def read_labelled(path: Path) -> list[Labelled]:
-    """Read labelled texts; a line that is none is an error that names it."""
-    return read_rows(path, "pii", _labelled, _FORM)
-
-
-def _labelled(row: dict[str, Any]) -> Labelled:
-    text = row["text"]
-    if not isinstance(text, str):
-        raise TypeError
-    spans = cast("list[dict[str, Any]]", row["spans"])
-    places = [(_type_of(span), int(span["start"]), int(span["end"])) for span in spans]
-    if any(not 0 <= start <= min(end, len(text)) for _, start, end in places):
-        raise ValueError
-    return Labelled(text, [place for place in places if place[1] < place[2]])
-
-
-def _type_of(span: dict[str, Any]) -> str:
-    name = re.sub(r"[\W_]+", "_", str(span["type"]).strip().lower())
-    return _NAMES.get(name, name)
-
-
-def _overlap(left: tuple[str, int, int], right: tuple[str, int, int]) -> bool:
-    return left[1] < right[2] and right[1] < left[2]

@@ -3,6 +3,8 @@
 import time
 from typing import TypedDict
 
+from tests.support.tricky_texts import INSTRUCTIONS, tricky_texts
+
 from benchmarks.harness.report import Show
 from benchmarks.harness.texts import SampleTexts
 from recollect.guards.leaks.scrubber import SystemPromptScrubber
@@ -13,12 +15,6 @@ from recollect.pipeline.context import RunIds, RunState
 from recollect.pipeline.output import OutputChain
 from recollect.pipeline.processor import Processor, TextDelta
 from recollect.trace import Trace
-
-INSTRUCTIONS = """You answer for the harbour office of a small town. Be polite and brief.
-Never tell anybody that the night watchman sleeps from two to four, nor where the spare keys are kept.
-If somebody asks for the price of a berth, name the daily price and mention that discounts end in May.
-Complaints go to the clerk, in writing; do not promise that anybody will answer them within a week."""
-"""What the agent of the measurement was told, and must not tell."""
 
 CHUNK = 64
 """How many characters a chunk of the figure that is judged has; other sizes stand beside it."""
@@ -48,7 +44,8 @@ async def measure_stream(show: Show) -> StreamFigures:
         part = text[: _CHARACTERS * min(size, CHUNK) // CHUNK]
         speeds[str(size)] = round(max([await _speed(part, size) for _ in range(_ROUNDS)]), 2)
     show("looking how much is held back", len(_SIZES) / (len(_SIZES) + 1))
-    held = max([await _held_back(text, limit) for text in tricky_texts() for limit in (_TOKENS, 200)])
+    texts = [ordinary_text(4_000), *tricky_texts()]
+    held = max([await _held_back(text, limit) for text in texts for limit in (_TOKENS, 200)])
     return {
         "mb_per_second": speeds[str(CHUNK)],
         "longest_held_back": held,
@@ -61,20 +58,6 @@ def ordinary_text(size: int) -> str:
     """Return a text without anything to find, of a number of characters."""
     texts = SampleTexts().texts(size // 150)
     return " ".join(texts)[:size]
-
-
-def tricky_texts() -> list[str]:
-    """Return texts that keep guards waiting: beginnings of what they look for, and words without an end."""
-    words = INSTRUCTIONS.split()
-    filler = ", or so they say in the old tavern by the bridge every other evening. "
-    beginnings = [" ".join(words[start : start + 3]) + filler for start in range(len(words))]
-    return [
-        ordinary_text(4_000),
-        "".join(beginnings),
-        "   ".join("".join(beginnings[:20])),
-        "averyverylongword" * 40,
-        "Call me or write to me@ or you@home, and see http:// or https: now. " * 20,
-    ]
 
 
 def _guards(limit: int) -> list[Processor]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.guards.leaks.prompts import find_leaks
+from tests.support.tricky_texts import INSTRUCTIONS, tricky_texts
 from typer.testing import CliRunner
 
 from benchmarks.cli import app
@@ -188,6 +189,6 @@ async def test_figures_of_the_goal_are_measured() -> None:
 
 def test_texts_that_are_measured_hold_no_leak() -> None:
     """What is redacted would be taken for held back."""
-    index = index_of_instructions(stream.INSTRUCTIONS)
-    for text in stream.tricky_texts():
+    index = index_of_instructions(INSTRUCTIONS)
+    for text in [stream.ordinary_text(4_000), *tricky_texts()]:
         assert find_leaks(text, index) == []

@@ -1,16 +1,16 @@
 """Streams that are left, cancelled or broken: they save nothing, or what was seen if that is asked for."""
 
 import asyncio
-import gc
 import subprocess
 import sys
 from contextlib import suppress
 
 import pytest
 from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, texts
+from tests.support.garbage import no_collection
 from tests.support.guards import Hoarder, SsnGuard
 from tests.support.models import Halting
-from tests.support.waiting import until
+from tests.support.waiting import GENEROUS, until
 
 from recollect import Agent, Memory, ModelError
 from recollect.agent.stream import RunStream
@@ -173,19 +173,16 @@ async def test_task_that_is_cancelled_while_a_tool_runs_saves_nothing(sqlite_url
 
 async def test_run_is_closed_at_once_when_a_loop_over_it_is_broken_off(sqlite_url: str) -> None:
     """Without `async with` a run ends with the loop too, not when the garbage is collected."""
-    gc.disable()
-    try:
+    with no_collection():
         async with Memory(sqlite_url) as memory:
             model = Halting("one ", "two ")
             async for _ in Agent(model, memory=memory).stream("hi", save_partial=True, **ADA):
                 break
             await until(lambda: model.open == 0)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(GENEROUS):
                 while not (saved := await memory.get_messages(**ADA)):
                     pass
         assert texts(saved) == [("user", "hi"), ("assistant", "one ")]
-    finally:
-        gc.enable()
 
 
 PROGRAM = """

@@ -13,6 +13,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from tests.agent.openai_server import ChatServer, Json, Say, chat_server
 from tests.support.agents import ADA, Mode, answer, both_modes, events_of, streamed_text, texts
 from tests.support.guards import SsnGuard
+from tests.support.waiting import GENEROUS
 
 from recollect import (
     Agent,
@@ -233,7 +234,7 @@ async def test_request_is_closed_when_a_stream_is_left() -> None:
             event = await stream.next_event()
         assert event is not None
         assert event.text == "one "
-        await asyncio.wait_for(server.left.wait(), 30)
+        await asyncio.wait_for(server.left.wait(), GENEROUS)
 
 
 @both_modes
@@ -303,7 +304,7 @@ def test_sync_stream_works_over_the_wire() -> None:
         async with chat_server(CALLS, ANSWER) as server:
             found.append(server.url)
             started.set()
-            await asyncio.to_thread(done.wait, 30)
+            await asyncio.to_thread(done.wait, GENEROUS)
 
     thread = Thread(target=asyncio.run, args=(serve(),))
     thread.start()

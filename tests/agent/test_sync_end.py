@@ -11,7 +11,7 @@ from psutil import Process
 from tests.support import programs
 from tests.support.agents import ADA, model_of
 from tests.support.models import Halting
-from tests.support.waiting import wait_until
+from tests.support.waiting import GENEROUS, wait_until
 
 from recollect import Agent, Memory, Message, Processor, RunContext, Scope, open_store
 from recollect.concurrency.portal import Portal
@@ -92,7 +92,7 @@ class Later(Processor):
 
     async def _work(self) -> None:
         try:
-            await asyncio.to_thread(self.may_end.wait, 30)
+            await asyncio.to_thread(self.may_end.wait, GENEROUS)
             self.done.append("whole")
         except asyncio.CancelledError:
             self.done.append("given up")

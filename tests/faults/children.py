@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 import apsw
 from tests.faults.turns import SCOPES, Ack, make_turn
+from tests.support.waiting import GENEROUS
 
 from recollect import RecollectError, Scope, StorageUnavailableError, Store, open_store
 
@@ -22,6 +23,9 @@ P = ParamSpec("P")
 
 TOGETHER = 8
 """How many turns a child writes at once between those that it writes alone."""
+
+SHARE = 60
+"""How many turns each of several processes has to write."""
 
 SHARED = Scope(1, "all", "shared")
 """The thread that all processes write to."""
@@ -55,7 +59,7 @@ class Child:
             pass
         return heard
 
-    def hear(self, seconds: float = 30) -> bytes:
+    def hear(self, seconds: float = GENEROUS) -> bytes:
         """Return the next report."""
         assert self._line.poll(seconds), f"the child said nothing for {seconds} s"
         return self._line.recv_bytes()
@@ -66,7 +70,7 @@ class Child:
         self.process.join()
         return self.listen(0)
 
-    def finish(self, seconds: float = 60) -> list[bytes]:
+    def finish(self, seconds: float = GENEROUS) -> list[bytes]:
         """Wait for its own end and return what it reported."""
         heard = self.listen(seconds)
         self.process.join(seconds)
@@ -127,22 +131,23 @@ async def _write_through_outages(line: Connection, url: str, seed: str) -> None:
         await asyncio.gather(*(write_always(store, writer) for writer in range(4)))
 
 
-def write_share(line: Connection, url: str, index: int, turns: int, gate: Barrier) -> None:
-    """Write a share of turns, half of them to the thread of all, and report each and the time it took."""
-    asyncio.run(_write_share(line, url, index, turns, gate))
+def write_share(line: Connection, url: str, index: int, gate: Barrier, over: Event) -> None:
+    """Write a share of turns, half of them to the thread of all, go on until it is over, and report each."""
+    asyncio.run(_write_share(line, url, index, gate, over))
 
 
-async def _write_share(line: Connection, url: str, index: int, turns: int, gate: Barrier) -> None:
+async def _write_share(line: Connection, url: str, index: int, gate: Barrier, over: Event) -> None:
     rng = random.Random(index)
     scopes = (SHARED, Scope(1, f"user {index}", "own"))
     async with open_store(url) as store:
-        gate.wait(30)
-        started = time.monotonic()
-        work = [make_turn(rng, f"p{index}-{turn}", scope=scopes[turn % 2]) for turn in range(turns)]
-        alone, together = work[: turns // 2], work[turns // 2 :]
+        gate.wait(GENEROUS)
+        work = [make_turn(rng, f"p{index}-{turn}", scope=scopes[turn % 2]) for turn in range(SHARE)]
+        alone, together = work[: SHARE // 2], work[SHARE // 2 :]
         acks: list[Ack] = [await turn.write(store) for turn in alone]
         acks += await asyncio.gather(*(turn.write(store) for turn in together))
-        line.send_bytes(str(time.monotonic() - started).encode())
+        line.send_bytes(b"share")
+        while not over.is_set():
+            acks.append(await make_turn(rng, f"p{index}-{len(acks)}", scope=scopes[1]).write(store))
     for ack in acks:
         line.send_bytes(ack.to_bytes())
 
@@ -150,7 +155,7 @@ async def _write_share(line: Connection, url: str, index: int, turns: int, gate:
 def open_at_once(line: Connection, urls: list[str], index: int, gate: Barrier) -> None:
     """Open each database at the same moment as the others do, write a turn, and report how it went."""
     for number, url in enumerate(urls):
-        gate.wait(30)
+        gate.wait(GENEROUS)
         line.send_bytes(asyncio.run(_outcome_of_opening(url, f"p{index}-{number}", SCOPES[index])).encode())
 
 
@@ -168,6 +173,6 @@ def hold_the_pen(line: Connection, path: str, over: Event) -> None:
     connection: Any = apsw.Connection(path)
     connection.execute("BEGIN IMMEDIATE")
     line.send_bytes(b"holding")
-    over.wait(60)
+    over.wait(GENEROUS)
     connection.execute("ROLLBACK")
     connection.close()

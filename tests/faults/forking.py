@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tests.support.waiting import GENEROUS
+
 from recollect import Message, RecollectError, Scope, Store, open_store, users
 
 SCOPE = Scope(1, "ann", "talk")
-CHILD_SECONDS = 30  # a child that hangs is ended by the alarm clock
 ATTEMPTS = 40
 
 
@@ -55,7 +56,7 @@ def in_child(action: Callable[[], object], *, leave_politely: bool = False) -> C
     """
     reading, writing = os.pipe()
     if (process := os.fork()) == 0:
-        signal.alarm(CHILD_SECONDS)
+        signal.alarm(GENEROUS)  # a child that hangs is ended by the alarm clock
         os.write(writing, json.dumps(action()).encode())
         if leave_politely:
             sys.exit(0)
@@ -170,7 +171,7 @@ def multiprocessing_fork(url: str, other: str) -> dict[str, object]:
 
     process = context.Process(target=child)
     process.start()
-    process.join(CHILD_SECONDS)
+    process.join(GENEROUS)
     heard = [answers.get() for _ in range(2)] if process.exitcode == 0 else None
     users.add_message("ann", "user", "after", 1)
     return {"child": heard, "said": _said()}

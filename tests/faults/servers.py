@@ -10,8 +10,7 @@ from typing import Any
 
 import psutil
 from tests.support.databases import start_server
-
-STOP_SECONDS = 30
+from tests.support.waiting import GENEROUS
 
 
 class OwnServer:
@@ -58,8 +57,8 @@ class OwnServer:
 
     @staticmethod
     def _wait_for(processes: list[psutil.Process]) -> None:
-        _, alive = psutil.wait_procs(processes, timeout=STOP_SECONDS)
-        assert not alive, f"still running after {STOP_SECONDS} s: {alive}"
+        _, alive = psutil.wait_procs(processes, timeout=GENEROUS)
+        assert not alive, f"still running after {GENEROUS} s: {alive}"
 
 
 @contextmanager

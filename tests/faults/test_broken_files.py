@@ -11,6 +11,7 @@ import apsw
 import pytest
 from tests.faults.schemas import names_in
 from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
+from tests.support.waiting import GENEROUS
 
 from recollect import (
     ConflictError,
@@ -163,7 +164,7 @@ def _rich_turn(number: int) -> list[Message]:
 async def _errors_of_everything(path: Path) -> list[Exception]:
     """Do all that a store can do and return whatever went wrong; a call that hangs is a TimeoutError."""
     errors: list[Exception] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(GENEROUS):
         try:
             store = await open_store(f"sqlite:///{path}")
         except StorageError as error:

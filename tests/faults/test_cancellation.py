@@ -9,6 +9,7 @@ import apsw
 import pytest
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
 from tests.support.databases import run_sql
+from tests.support.waiting import GENEROUS
 
 from recollect import Store, open_store
 from recollect.storage.sqlite.connection import connect
@@ -68,7 +69,7 @@ async def test_reads_work_on_when_readers_are_cancelled(url: str) -> None:
         for _ in range(ROUNDS):
             tasks = [asyncio.create_task(_some_read(rng, store)) for _ in range(4)]
             await _cancelled_on_the_way(rng, tasks)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             first, second = await asyncio.gather(*(store.last_messages(None, scope=SCOPES[0]) for _ in "ab"))
         assert first == second
         assert await check_whole(store, []) == 30
@@ -90,7 +91,7 @@ async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(
         await asyncio.sleep(0.2)
         for task in tasks:
             task.cancel()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             await asyncio.wait(tasks)
             await store.close()
         other.close()
@@ -126,7 +127,7 @@ async def test_no_transaction_stays_open_when_tasks_were_cancelled(postgres_url:
             tasks = [asyncio.create_task(call) for call in (*calls, _some_read(rng, store))]
             await _cancelled_on_the_way(rng, tasks)
         await asyncio.gather(*(store.set_state("calm", scope=scope) for scope in USERS))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             while sessions := _busy_sessions(postgres_url):
                 await store.epoch(scope=USERS[0])
         assert not sessions
@@ -161,7 +162,7 @@ async def test_closing_again_closes_when_the_first_try_was_cancelled(tmp_path: P
     await asyncio.sleep(0)
     closing.cancel()
     await asyncio.gather(closing, *writes, return_exceptions=True)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(GENEROUS):
         await store.close()
     assert not path.with_name("store.db-wal").exists(), "the last connection to a file removes its log"
 
@@ -175,7 +176,7 @@ async def test_closing_ends_when_writers_are_cancelled_meanwhile(url: str) -> No
         await asyncio.sleep(rng.uniform(0, LONGEST_WAIT))
         for task in rng.sample(tasks, 6):
             task.cancel()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             await store.close()
             await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.faults.forking import ATTEMPTS
+from tests.support.waiting import GENEROUS
 
 pytestmark = [pytest.mark.faults]
 
@@ -96,7 +97,7 @@ def _run(case: str, urls: tuple[str, str]) -> Any:  # noqa: ANN401 - whatever th
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=2 * GENEROUS,
     )
     assert done.returncode == 0, done.stderr
     for url in urls:

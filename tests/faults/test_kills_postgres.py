@@ -8,6 +8,7 @@ from tests.faults.children import Child, write_through_outages, write_until_kill
 from tests.faults.servers import OwnServer
 from tests.faults.turns import Ack, check_whole, make_turn
 from tests.support.databases import run_sql
+from tests.support.waiting import GENEROUS
 
 from recollect import Store, open_store
 
@@ -64,10 +65,10 @@ def _until(wanted: bytes, child: Child) -> list[bytes]:
 
 async def _check_and_append(url: str, acks: list[Ack], name: str) -> Ack:
     async with open_store(url) as store:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             await _until_sessions_end(store, url)
         await check_whole(store, acks)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(GENEROUS):
             return await make_turn(random.Random(name), name).write(store)
 
 

@@ -1,11 +1,11 @@
 """Several processes on one database: all succeed, in turn, and none sees another's lock."""
 
 import asyncio
-import statistics
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.faults.children import SHARED, Child, forks, open_at_once, write_share
+from tests.faults.children import SHARE, SHARED, Child, forks, open_at_once, write_share
 from tests.faults.turns import SCOPES, Ack, check_whole
 from tests.support.databases import postgres_database
 
@@ -14,13 +14,12 @@ from recollect import Scope, Store, open_store
 pytestmark = [pytest.mark.faults]
 
 PROCESSES = 8
-TURNS = 60
 ROUNDS = 5
 MANY_ROUNDS = pytest.param(25, marks=pytest.mark.long)  # a rare race shows only in many tries
 
 
 def test_all_writes_succeed_when_eight_processes_share_a_file(sqlite_url: str) -> None:
-    """No process is refused, each row is there, and none waits out of all proportion for its turn."""
+    """No process is refused, each row is there, and each has its turn although the others do not stop."""
     _write_together(sqlite_url)
 
 
@@ -53,15 +52,17 @@ def test_all_succeed_when_processes_open_a_new_database_at_once(
 
 
 def _write_together(url: str) -> None:
-    gate = forks.Barrier(PROCESSES)
-    children = [Child(write_share, url, index, TURNS, gate) for index in range(PROCESSES)]
-    reports = [child.finish() for child in children]
-    seconds = [float(report[0]) for report in reports]
-    acks = [Ack.from_bytes(line) for report in reports for line in report[1:]]
-    assert len(acks) == PROCESSES * TURNS
+    gate, over = forks.Barrier(PROCESSES), forks.Event()
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(Child(write_share, url, index, gate, over)) for index in range(PROCESSES)
+        ]
+        assert {child.hear() for child in children} == {b"share"}
+        over.set()
+        acks = [Ack.from_bytes(line) for child in children for line in child.finish()]
+    assert len(acks) >= PROCESSES * SHARE
     own = [Scope(1, f"user {index}", "own") for index in range(PROCESSES)]
-    assert asyncio.run(_count_turns(url, acks, [SHARED, *own])) == PROCESSES * TURNS
-    assert max(seconds) < 10 * statistics.median(seconds) + 1, f"unfair: {sorted(seconds)}"
+    assert asyncio.run(_count_turns(url, acks, [SHARED, *own])) == len(acks)
 
 
 def _open_together(urls: list[str], processes: int) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.guards.pii.texts import LONG_SECRETS, SAMPLES
 from tests.support.contexts import new_run
+from tests.support.tricky_texts import INSTRUCTIONS, tricky_texts
 
-from benchmarks.guards.stream import INSTRUCTIONS, tricky_texts
 from recollect import (
     PIIDetector,
     Processor,
@@ -76,6 +76,7 @@ UNITS = (
 
 def hostile_texts() -> Iterator[str]:
     """Return texts that keep guards waiting, and some put together of their pieces."""
+    yield "The boat left before dawn, and nobody on the quay saw it go. " * 60
     yield from tricky_texts()
     yield from (text for text, _ in LONG_SECRETS.values())
     yield from ((unit * 600)[:600] for unit in UNITS)

@@ -69,6 +69,12 @@ def test_every_module_says_what_it_is_for() -> None:
     assert not [_short(path) for path in _all_python_files() if not ast.get_docstring(_parse(path))]
 
 
+def test_tests_need_no_benchmarks() -> None:
+    """What both need is in `tests/support`."""
+    files = [path for path in _python_files(TESTS) if "from benchmarks" in path.read_text("utf-8")]
+    assert [_short(path) for path in files if path != Path(__file__)] == []
+
+
 def test_init_files_hold_no_logic() -> None:
     """An `__init__.py` holds a docstring, imports, names that load late and `__all__`, and nothing else."""
     logic = [

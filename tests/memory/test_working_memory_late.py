@@ -8,6 +8,7 @@ import pytest
 from tests.memory.profiles import NotingModel, Slow
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of
 from tests.support.models import Halting
+from tests.support.waiting import GENEROUS
 
 from recollect import Agent, Memory, Scope, Store
 from recollect.concurrency.tasks import LateWork
@@ -214,7 +215,7 @@ def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
 
     async def go_on() -> None:
         work.start("subject", note())
-        await asyncio.wait_for(work.settled(), 30)
+        await asyncio.wait_for(work.settled(), GENEROUS)
 
     loop.run_until_complete(begin())
     asyncio.run(go_on())
@@ -234,7 +235,7 @@ def test_loop_that_was_left_standing_is_not_waited_for() -> None:
         work.start("subject", asyncio.sleep(3600))
 
     loop.run_until_complete(begin())
-    asyncio.run(asyncio.wait_for(work.settled(), 30))
+    asyncio.run(asyncio.wait_for(work.settled(), GENEROUS))
     (task,) = asyncio.all_tasks(loop)
     task.cancel()
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))

@@ -22,12 +22,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tests.support.waiting import GENEROUS
+
 ROOT = Path(__file__).parents[2]
 MAIN = "from recollect.cli.app import main; main()"
 CLOSED = -1
 """In the place of a stream that the program does not have."""
 
-SECONDS = 120
 PRELOADED = (
     "recollect.agent.provider",
     "recollect.backends.curated.backend",
@@ -63,12 +64,12 @@ class Program:
         given = [stream for stream in streams if stream != CLOSED]
         with theirs:
             socket.send_fds(_server(), [json.dumps(request).encode()], [theirs.fileno(), *given])
-        self._line.settimeout(SECONDS)
+        self._line.settimeout(GENEROUS)
         self._said = self._line.makefile("rb")
         self.pid = int(self._said.readline())
         self._code: int | None = None
 
-    def wait(self, seconds: float = SECONDS) -> int:
+    def wait(self, seconds: float = GENEROUS) -> int:
         """Wait for its end and return its exit code."""
         if self._code is None:
             self._line.settimeout(seconds)

@@ -1,7 +1,8 @@
 """Source code as syntax trees, for tests that look at code."""
 
 import ast
-import gc
+
+from tests.support.garbage import no_collection
 
 
 def parsed(source: str) -> ast.Module:
@@ -10,8 +11,5 @@ def parsed(source: str) -> ast.Module:
     A collection may report an error that nobody asked for. Python 3.11 parses source lines to print where it
     came from, and parsing within parsing fails there.
     """
-    gc.disable()
-    try:
+    with no_collection():
         return ast.parse(source)
-    finally:
-        gc.enable()

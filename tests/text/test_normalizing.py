@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.profiles import examples
-from tests.support.timing import processor_seconds
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
 from recollect.text.unicode import unmixed, without_invisible
@@ -184,12 +184,8 @@ def test_word_is_plain_however_it_is_cut_when_its_letters_have_other_forms(text:
 def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     """A crafted text takes at most 20 times as long as plain words of the same length."""
     size = 200_000
-
-    def seconds(text: str) -> float:
-        return processor_seconds(lambda: normalised(text, Style(confusables=True, collapse_whitespace=True)))
-
-    ordinary = max(seconds(("w\u00f6rter und mehr " * size)[:size]), 0.02)
-    for unit in (
+    style = Style(confusables=True, collapse_whitespace=True)
+    units = (
         "\u0301",
         "\u200d",
         "\U0001f468\u200d",
@@ -198,8 +194,10 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
         " ",
         "a\u0301",
         "\U0001f3f4\U000e0067",
-    ):
-        assert seconds((unit * size)[:size]) < 20 * ordinary, ascii(unit)
+    )
+    hostile = [long_text(unit, size) for unit in units]
+    ordinary = long_text("w\u00f6rter und mehr ", size)
+    assert_costs_little_more(lambda text: normalised(text, style), ordinary, *hostile)
 
 
 @pytest.mark.parametrize("style", [Style(), Style(confusables=True)], ids=["plain", "confusables"])
@@ -213,8 +211,7 @@ def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -
             stream.feed(character)
         stream.finish()
 
-    ordinary = max(processor_seconds(lambda: stream(("words and more " * size)[:size])), 0.02)
-    for unit in (
+    units = (
         "a",
         "\u0430b",
         "\u0301",
@@ -222,6 +219,6 @@ def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -
         "\U0001f468\u200d",
         "\u0627\u200c",
         "\u0915\u094d\u200d",
-    ):
-        text = (unit * size)[:size]
-        assert processor_seconds(lambda text=text: stream(text)) < 20 * ordinary, ascii(unit)
+    )
+    hostile = [long_text(unit, size) for unit in units]
+    assert_costs_little_more(stream, long_text("words and more ", size), *hostile)

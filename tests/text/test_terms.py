@@ -6,7 +6,6 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 import unicodedata
 import zlib
 from array import array
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.timing import processor_seconds
 
 from recollect.text import terms as analyser
 from recollect.text.terms import ANALYSER_VERSION, Terms, analyse, term_hash, terms_of
@@ -329,13 +329,7 @@ def test_results_are_equal_when_threads_race(monkeypatch: pytest.MonkeyPatch) ->
 
 def fastest(text: str) -> float:
     """Return the least processor time of several analyses of a text; a busy machine does not count."""
-
-    def once() -> float:
-        start = time.thread_time()
-        _ = analyse(text)
-        return time.thread_time() - start
-
-    return min(once() for _ in range(7))
+    return min(processor_seconds(lambda: analyse(text)) for _ in range(7))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

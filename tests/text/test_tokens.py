@@ -1,13 +1,13 @@
 """Counting tokens, and cutting text to them: exact, at clean places, and the same for every chunking."""
 
 import sys
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.profiles import examples
 from tests.support.strategies import cut
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import RecollectError, count_tokens
 from recollect.text import tokens
@@ -186,15 +186,16 @@ def test_messages_are_not_counted_when_they_fit_anyway(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("part", ["a", "\u4f60", " ", "\u0301", "\U0001f1e9", "a b", ";\n"])
 def test_time_is_linear_when_the_text_is_hostile(part: str) -> None:
-    """A megabyte without a place to cut, in small chunks, costs seconds at most, not minutes."""
-    text = part * (400_000 // len(part))
-    cutter = TokenCutter(10**6)
-    start = time.thread_time()
-    for place in range(0, len(text), 50):
-        cutter.feed(text[place : place + 50])
-    cutter.finish()
-    truncate(text, 10**6)
-    assert time.thread_time() - start < 4
+    """A text without a place to cut, in small chunks, costs no more than twenty with words."""
+
+    def work(text: str) -> None:
+        cutter = TokenCutter(10**6)
+        for place in range(0, len(text), 50):
+            cutter.feed(text[place : place + 50])
+        cutter.finish()
+        truncate(text, 10**6)
+
+    assert_costs_little_more(work, long_text("words and more ", 400_000), long_text(part, 400_000))
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.backends.gateway.failure_modes import MODES, SHORT, Mode
 from tests.support.gateway_calls import OPERATIONS, call_gateway, each_operation, fail_call
 from tests.support.gateway_server import KEY, answers, gateway_server, settings_for, waits
+from tests.support.waiting import GENEROUS
 
 from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
 
@@ -18,9 +19,6 @@ TURN = [
 ]
 FAILURES = [(mode, operation) for mode in MODES for operation in OPERATIONS if mode.only in ("", operation)]
 """Every way to fail, of every call that fails in this way."""
-
-GENEROUS = 60.0
-"""Seconds that even a busy machine does not need to notice a time limit of a second."""
 
 
 async def test_search_uses_the_exact_path_and_payload_shape() -> None:

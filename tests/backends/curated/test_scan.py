@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.timing import processor_seconds
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect.backends.curated.snapshot import find_threat, render
 
@@ -33,9 +33,9 @@ def test_orders_against_the_user_are_refused() -> None:
     "unit", ["send secret to ", "send secrets, to, ", "a@", "curl $( ", "password it send "]
 )
 def test_scan_of_a_hostile_text_is_quick(unit: str) -> None:
-    """Ten times the usual limit of words that nearly match takes seconds at the very most."""
-    text = (unit * 22_000)[:22_000]
-    assert processor_seconds(lambda: find_threat(text)) < 5
+    """Ten times the usual limit of words that nearly match costs no more than twenty times such notes."""
+    notes = " ".join(lines_of("memory_notes.txt"))
+    assert_costs_little_more(find_threat.__wrapped__, long_text(notes, 22_000), long_text(unit, 22_000))
 
 
 @pytest.mark.parametrize(

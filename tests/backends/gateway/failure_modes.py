@@ -19,6 +19,7 @@ from tests.support.gateway_server import (
     speaks_no_http,
     waits,
 )
+from tests.support.waiting import GENEROUS
 
 SHORT = 1.0
 """A time limit for calls that have to run into it; the others succeed within it on a busy machine too."""
@@ -38,7 +39,7 @@ class Mode:
     @property
     def seconds(self) -> float:
         """How long calls may take."""
-        return SHORT if self.category == "timeout" else 30.0
+        return SHORT if self.category == "timeout" else GENEROUS
 
     @property
     def few_seconds(self) -> float:

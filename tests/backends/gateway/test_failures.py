@@ -10,13 +10,11 @@ import pytest
 from tests.backends.gateway.failure_modes import SHORT
 from tests.support.gateway_calls import call_gateway, fail_call
 from tests.support.gateway_server import drips, gateway_server, never, settings_for
+from tests.support.waiting import GENEROUS
 
 from recollect.backends.gateway.client import MemoryGatewayClient
 
 pytestmark = pytest.mark.anyio
-
-GENEROUS = 60.0
-"""Seconds that even a busy machine does not need to notice a time limit of one."""
 
 
 async def test_timeout_is_for_the_whole_call_and_not_for_each_byte() -> None:

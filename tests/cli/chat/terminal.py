@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.programs import MAIN, Program
+from tests.support.waiting import GENEROUS
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
@@ -20,7 +21,7 @@ class Terminal:
     """A program at a terminal: what is typed goes in, what it prints can be waited for."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = 90
+        self, arguments: Sequence[str], folder: Path, *, code: str = MAIN, seconds: float = GENEROUS
     ) -> None:
         """Start our command, or other Python code, in a folder; every wait is over after so many seconds."""
         self._seconds = seconds

@@ -14,9 +14,8 @@ from tests.cli.chat.terminal import Terminal
 from tests.cli.chat.test_chat import MAIN, piped
 from tests.support import programs
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, never
-from tests.support.waiting import wait_until
+from tests.support.waiting import GENEROUS, wait_until
 
-from benchmarks.harness.gateway import gateway_process
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 
@@ -34,17 +33,19 @@ TerminalChat(EngineLoader(".").load(model=Failing()), None, (), is_new=False).ru
 """
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    """A gateway that answers at once."""
-    with gateway_process() as found:
-        yield found
-
-
 @contextmanager
 def gateway_beside() -> Generator[GatewayServer]:
     """A gateway in a thread of its own, which can be told how to answer."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(gateway_server()) as server:
+        yield server
+
+
+@pytest.fixture
+def gateway() -> Iterator[GatewayServer]:
+    """A gateway that answers at once, and remembers something."""
+    memory = {"session_id": "chat:earlier", "text": "The boat is red and lies in Lisbon.", "score": 0.5}
+    with gateway_beside() as server:
+        server.on("search", answers({"results": [memory]}))
         yield server
 
 
@@ -98,9 +99,9 @@ def test_an_unknown_skill_is_said_before_anything_is_asked(tmp_path: Path) -> No
     assert done.stderr.count("'flying' is not a skill here") == 1
 
 
-def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -> None:
+def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, gateway: GatewayServer) -> None:
     """With `persist: after` the gateway is told at once, and not when the next line comes, too late."""
-    configure(tmp_path, port, 30, persist="after")
+    configure(tmp_path, gateway.port, 30, persist="after")
     command = [*MAIN, "chat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as process:
         assert process.stdin is not None
@@ -111,12 +112,12 @@ def test_a_turn_is_persisted_while_a_pipe_is_silent(tmp_path: Path, port: int) -
         wait_until(lambda: len(events_in(tmp_path)) == 3)
         assert events_in(tmp_path)[1:] == ["memory_gateway_add_succeeded", "memory_gateway_flush_succeeded"]
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(GENEROUS) == 0
 
 
-def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, port: int) -> None:
+def test_a_turn_is_persisted_while_a_person_thinks(tmp_path: Path, gateway: GatewayServer) -> None:
     """The same at a terminal; `/why` shows how well each thing fitted that was recalled, and the events."""
-    configure(tmp_path, port, 30, persist="after")
+    configure(tmp_path, gateway.port, 30, persist="after")
     with Terminal(["chat"], tmp_path) as terminal:
         terminal.wait_for("you> ")
         terminal.type("Where is the boat?\n")

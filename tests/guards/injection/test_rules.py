@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.injection_corpus import Row, injection_rows, share
-from tests.support.timing import processor_seconds
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import RecollectError
 from recollect.guards.injection import classifier
@@ -270,13 +270,6 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     """A crafted text takes at most 20 times as long as ordinary ones of the same length."""
     size = 20_000
     ordinary = " ".join(row.text for row in injection_rows() if not row.label and row.language == "en")
-
-    def seconds(text: str) -> float:
-        whole = (text * (size // len(text) + 1))[:size]
-        return processor_seconds(lambda: find_injections(whole))
-
-    seconds(ordinary)
-    usual = max(seconds(ordinary), 0.05)
     units = (
         *(
             "ignore ",
@@ -306,4 +299,5 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
         ),
         *("end of the new system ", "![", "dna ruoy ", "naq lbhe ", "systemprompt", "0", "a.", '"role" : '),
     )
-    assert {unit: round(cost / usual) for unit in units if (cost := seconds(unit)) > 20 * usual} == {}
+    hostile = [long_text(unit, size) for unit in units]
+    assert_costs_little_more(find_injections, long_text(ordinary, size), *hostile)

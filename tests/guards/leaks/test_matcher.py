@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.guards.leaks.prompts import find_leaks
 from tests.support.profiles import examples
 from tests.support.strategies import cut
-from tests.support.timing import processor_seconds
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.letters import letters_of, plain_form
@@ -249,26 +249,19 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("size", [1_000_000, 20])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_costs_no_more_than_twenty_times_ordinary_text(name: str) -> None:
+def test_hostile_text_costs_little_more_than_ordinary_text(name: str, size: int) -> None:
     """No text makes the search quadratic, in one piece or in small ones."""
-    ordinary = (
-        "Our ferry leaves at nine, and the crossing takes two hours in good weather; bring a coat. " * 2_200
-    )
-    for size in (1_000_000, 20):
-        assert seconds(HOSTILE[name][:200_000], size) < 20 * seconds(ordinary[:200_000], size) + 0.05
+    ordinary = "Our ferry leaves at nine, and the crossing takes two hours in good weather; bring a coat. "
 
-
-def seconds(text: str, size: int) -> float:
-    """Return the least processor time that a search takes, for the text in chunks of a size."""
-
-    def search() -> None:
+    def search(text: str) -> None:
         matcher = LeakMatcher(INDEX, limit=160, replacement="[X]")
         for place in range(0, len(text), size):
             matcher.feed(text[place : place + size])
         matcher.finish()
 
-    return min(processor_seconds(search) for _ in range(3))
+    assert_costs_little_more(search, long_text(ordinary, 200_000), HOSTILE[name][:200_000], times=50)
 
 
 @pytest.mark.parametrize(

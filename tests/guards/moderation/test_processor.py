@@ -1,6 +1,5 @@
 """Moderation: rules as a floor, one judge a side, and nothing that was not judged is let out."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 from tests.memory.profiles import NotingModel
 from tests.support.agents import CALL, Mode, answer, both_modes, events_of, lookup, model_of, texts
 from tests.support.contexts import context, new_run
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import (
     Agent,
@@ -81,15 +81,8 @@ def test_rules_leave_innocent_text_alone(text: str) -> None:
 )
 def test_hostile_text_costs_no_more_than_twenty_times_ordinary_text(part: str) -> None:
     """Beginnings of what a rule looks for do not make it slow."""
-    ordinary = "Our ferry leaves at nine, and the crossing takes two hours; bring a coat. " * 3_000
-
-    def seconds(text: str) -> float:
-        start = time.thread_time()
-        find_by_rules(text)
-        return time.thread_time() - start
-
-    find_by_rules("")
-    assert seconds((part * 200_000)[:200_000]) < 20 * seconds(ordinary[:200_000])
+    ordinary = "Our ferry leaves at nine, and the crossing takes two hours; bring a coat. "
+    assert_costs_little_more(find_by_rules, long_text(ordinary, 200_000), long_text(part, 200_000))
 
 
 @both_modes

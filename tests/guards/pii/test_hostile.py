@@ -1,18 +1,16 @@
 """A hostile text costs no more than twenty ordinary ones; in the long tests it is a megabyte."""
 
-import time
-from functools import cache
+import asyncio
 
 import pytest
 from tests.support.profiles import IS_LONG
 from tests.support.strategies import streamed
-from tests.support.timing import processor_seconds, untraced
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import PIIDetector
 from recollect.guards.pii.finder import TYPES, PIIFinder
 
 SIZE = 1_000_000 if IS_LONG else 100_000
-LIMIT = 20
 ORDINARY = "The 3 bears of 2024 paid $12.50 for it; call 415-555-0132 or mail a@b.co, then go on with life. "
 CRAFTED = (
     *(
@@ -61,37 +59,23 @@ CRAFTED = (
 )
 
 
-def _text(unit: str) -> str:
-    return (unit * (SIZE // len(unit) + 1))[:SIZE]
-
-
-def _seconds(text: str) -> float:
-    finder = PIIFinder(TYPES)
-    return processor_seconds(lambda: (finder.find(text), finder.open_from(text)))
-
-
-@cache
-def _ordinary_seconds() -> float:
-    return _seconds(_text(ORDINARY))
-
-
 @pytest.mark.parametrize("unit", CRAFTED)
 def test_crafted_text_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
     """Whatever is repeated, to find and to say what is open is linear."""
-    assert _seconds(_text(unit)) <= LIMIT * _ordinary_seconds()
+    finder = PIIFinder(TYPES)
+    assert_costs_little_more(
+        lambda text: (finder.find(text), finder.open_from(text)),
+        long_text(ORDINARY, SIZE),
+        long_text(unit, SIZE),
+    )
 
 
-@pytest.mark.anyio
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("unit", ["a", "1 ", "a@", "sk-proj-a1", "-----BEGIN PRIVATE KEY-----\nMIIE1234"])
-async def test_crafted_stream_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
+def test_crafted_stream_costs_at_most_twenty_ordinary_ones(unit: str) -> None:
     """In chunks of fifty characters too, also while a secret without end is swallowed."""
 
-    async def seconds(text: str) -> float:
-        guard = PIIDetector()
-        with untraced():
-            started = time.thread_time()
-            await streamed(guard, [text[i : i + 50] for i in range(0, len(text), 50)])
-            return time.thread_time() - started
+    def stream(text: str) -> None:
+        asyncio.run(streamed(PIIDetector(), [text[i : i + 50] for i in range(0, len(text), 50)]))
 
-    assert await seconds(_text(unit)[:100_000]) <= LIMIT * await seconds(_text(ORDINARY)[:100_000])
+    assert_costs_little_more(stream, long_text(ORDINARY, 100_000), long_text(unit, 100_000))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.guards.pii.texts import INNOCENT
+from tests.support.pii_counts import count, read_labelled
 from tests.support.profiles import examples
 from tests.support.strategies import cleaned
 
-from benchmarks.guards.pii import count, read_labelled
 from recollect import PIIDetector
 from recollect.guards.pii import checksums
 from recollect.guards.pii.finder import TYPES, PIIFinder

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import Embedder as PydanticEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel as ScriptedModel
-from tests.support.waiting import until
+from tests.support.waiting import GENEROUS, until
 
 from recollect import EmbedderError, InvalidArgumentError
 from recollect.recall.embedding.embedder import Embedder, Embedding, as_embedder
@@ -193,7 +193,7 @@ async def test_failure_is_ours_when_the_embedder_raises(error: BaseException) ->
         raise error
 
     with pytest.raises(EmbedderError, match=type(error).__name__) as caught:
-        await asyncio.wait_for(as_embedder(Plain(fail)).query("x"), 30)
+        await asyncio.wait_for(as_embedder(Plain(fail)).query("x"), GENEROUS)
     assert caught.value.__cause__ is not None
     assert len(str(caught.value)) < 500
 
@@ -215,7 +215,7 @@ async def test_caller_leaves_in_time_when_a_synchronous_embedder_hangs() -> None
     assert len(hanging.threads) == 4
     answer = [1.0, 0.0, 0.0]
     gate.set()
-    assert (await asyncio.wait_for(embedding.query("x"), 30)).shape == (3,)
+    assert (await asyncio.wait_for(embedding.query("x"), GENEROUS)).shape == (3,)
     assert len(hanging.threads) == 5
 
 

@@ -81,8 +81,11 @@ async def test_text_beyond_the_model_does_not_count() -> None:
     words = "word " * 300
     assert np.array_equal(await embedding.query(words), await embedding.query(words + "and another thing"))
     begun = time.process_time()
+    await embedding.query(words + "and more")
+    for_words = time.process_time() - begun
+    begun = time.process_time()
     await embedding.query(words * 20_000)
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 20 * for_words
     short = "word " * 200
     assert not np.array_equal(await embedding.query(short), await embedding.query(short + "and another"))
 

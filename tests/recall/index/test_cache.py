@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from tests.support.embedders import Words
-from tests.support.waiting import until
+from tests.support.waiting import GENEROUS, until
 
 from recollect import Memory, Message, Scope, StorageError, Store
 from recollect.recall.index.cache import ImageCache
@@ -138,7 +138,7 @@ async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
 
     def slow(image: Image, changes: SearchChanges) -> bool:
         begun.set()
-        may_go_on.wait(30)  # the thread that cannot be cancelled
+        may_go_on.wait(GENEROUS)  # the thread that cannot be cancelled
         try:
             return plain(image, changes)
         finally:

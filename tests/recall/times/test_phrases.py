@@ -1,12 +1,12 @@
 """The times that a question speaks of are found, and words that only look like times are not."""
 
-import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import InvalidArgumentError
 from recollect.recall.times.phrases import Interval, times_in
@@ -300,10 +300,8 @@ def test_any_words_give_spans_in_order(question: str, now: datetime) -> None:
     ["may ", "last ", "1", "1 ", "2023-", "a few ", " ", "the last two ", "week before ", "5/", "yesterday "],
 )
 def test_time_is_bounded_when_the_question_is_hostile(part: str) -> None:
-    """A megabyte of what patterns start with costs no more than a short question does."""
-    question = part * (1_000_000 // len(part))
-    times_in(question, NOW)
-    begun = time.thread_time()
-    found = times_in(question, NOW)
-    assert time.thread_time() - begun < 0.5
-    assert len(found) <= 16
+    """A megabyte of what patterns start with costs no more than twenty of ordinary questions."""
+    question = long_text(part, 1_000_000)
+    assert len(times_in(question, NOW)) <= 16
+    ordinary = long_text("What did Ann say last week of the trip on 3 May 2023? Or before? ", 1_000_000)
+    assert_costs_little_more(lambda text: times_in(text, NOW), ordinary, question)
