@@ -308,7 +308,7 @@ def test_sync_stream_works_over_the_wire() -> None:
 
     thread = Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert started.wait(10)
+    assert started.wait(GENEROUS)
     try:
         client = AsyncOpenAI(base_url=found[0], api_key="none")
         agent = Agent(OpenAIChatModel("tiny", provider=OpenAIProvider(openai_client=client)), tools=[add])

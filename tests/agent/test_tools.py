@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.support.agents import ADA, CALL, Mode, answer, both_modes, dump, events_of, lookup, model_of, texts
 from tests.support.guards import SsnGuard
+from tests.support.waiting import GENEROUS
 
 from recollect import (
     Agent,
@@ -170,7 +171,7 @@ async def test_sync_tool_does_not_block_the_loop() -> None:
     def wait() -> str:
         """Wait for the loop."""
         loop.call_soon_threadsafe(started.set)
-        return "free" if release.wait(10) else "blocked"
+        return "free" if release.wait(GENEROUS) else "blocked"
 
     model = model_of(ToolCall("c", "wait"), "done")
     task = asyncio.create_task(Agent(model, tools=[wait]).generate("go"))

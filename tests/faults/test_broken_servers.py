@@ -12,6 +12,7 @@ from psycopg_pool.base import AttemptWithBackoff
 from tests.faults.servers import OwnServer
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
 from tests.support.databases import run_sql
+from tests.support.waiting import GENEROUS
 
 from recollect import (
     StorageReadOnlyError,
@@ -40,7 +41,7 @@ async def test_calls_fail_and_work_again_when_the_server_was_away(
     async with open_store(own_url, pool_size=3) as store:
         acks = [await make_turn(rng, "before").write(store)]
         own_server.stop_at_once()
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(GENEROUS):
             outcomes = await asyncio.gather(
                 make_turn(rng, "lost").write(store),
                 store.last_messages(1, scope=SCOPES[0]),
@@ -157,7 +158,7 @@ async def _use_all_connections(store: Store) -> None:
 
 
 async def _first_success(store: Store, rng: random.Random) -> Ack:
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(GENEROUS):
         for number in count():
             try:
                 return await make_turn(rng, f"after-{number}").write(store)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator
 
 import pytest
+from tests.support.waiting import GENEROUS
 
 from recollect import InvalidArgumentError, RecollectError, StorageUnavailableError, open_store
 
@@ -115,7 +116,7 @@ async def test_error_comes_in_time_when_the_server_never_answers(
 ) -> None:
     """A port that takes connections and says nothing is given up after the time that the address names."""
     monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 600)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(GENEROUS):
         error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{silent_port}/db?connect_timeout=2")
     assert isinstance(error, StorageUnavailableError), repr(error)
     assert SECRET not in _all_text(error)

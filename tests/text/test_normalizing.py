@@ -10,7 +10,6 @@ from tests.support.profiles import examples
 from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect.text.normalizing import LONGEST, NormalStream, Style, normalised
-from recollect.text.unicode import unmixed, without_invisible
 
 KEPT = {
     "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
@@ -30,21 +29,6 @@ KEPT = {
     "Korean": "\uc548\ub155\ud558\uc138\uc694",
     "code": "def f(x):\n\treturn  x",
 }
-REMOVED = {
-    "zero-width spaces": ("i\u200bg\u200bnore", "ignore"),
-    "a soft hyphen": ("pass\u00adword", "password"),
-    "controls of direction": ("a\u202eb\u2066c\u2069", "abc"),
-    "tag characters": ("hi\U000e0041\U000e0042", "hi"),
-    "a flag whose tags do not end": ("\U0001f3f4\U000e0067\U000e0062", "\U0001f3f4"),
-    "selectors as data": ("a\ufe01\U000e0105\U000e0110b", "ab"),
-    "a second selector": ("\u845b\U000e0100\U000e0101", "\u845b\U000e0100"),
-    "a joiner between Latin letters": ("a\u200db\u200cc", "abc"),
-    "a byte order mark": ("\ufeffhello", "hello"),
-    "Hangul fillers": ("a\u3164b", "ab"),
-    "control characters": ("a\x07b\x1bc", "abc"),
-    "too many accents": ("e" + "\u0316" * 40, "e" + "\u0316" * 16),
-    "a joiner that nothing follows": ("\U0001f468\u200d", "\U0001f468"),
-}
 FOLDED = {
     "Find the \ufb01le": "Find the file",
     "\uff21\uff22\uff23": "ABC",
@@ -59,12 +43,6 @@ FOLDED = {
 def test_what_writing_needs_stays(text: str) -> None:
     """Emoji sequences, and joiners between letters that need them, are left as they are."""
     assert normalised(f"x {text} y", Style()) == f"x {text} y"
-
-
-@pytest.mark.parametrize(("text", "expected"), REMOVED.values(), ids=REMOVED)
-def test_what_can_hide_words_goes(text: str, expected: str) -> None:
-    """Invisible characters go wherever they mean nothing."""
-    assert without_invisible(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), FOLDED.items())
@@ -88,11 +66,8 @@ def test_whitespace_is_collapsed_and_trimmed_when_wanted() -> None:
     assert normalised(text, Style(trim=False)) == text
 
 
-def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
-    """A Cyrillic letter among Latin ones is replaced; a Russian or Greek word stays."""
-    assert unmixed("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
-        "paypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 ABC"
-    )
+def test_letters_that_pose_as_latin_are_replaced_when_wanted() -> None:
+    """A word is left as it was written, unless that is asked for."""
     assert normalised("p\u0430ypal", Style(confusables=True)) == "paypal"
     assert normalised("p\u0430ypal", Style()) == "p\u0430ypal"
 

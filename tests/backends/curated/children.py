@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.backends.curated.runs import addition
+from tests.support.waiting import GENEROUS
 
 from recollect.backends.curated.entries import Change, Operation, Target
 from recollect.backends.curated.files import locked
@@ -30,7 +31,7 @@ _WARM_UP = 10  # commits by which the time of one is measured
 def write_share(line: Connection, path: str, index: int, gate: Barrier, log_limit: int = LOG_LIMIT) -> None:
     """Add entries to both files, each in a run of its own, at the same time as others."""
     folder = CuratedFolder(Path(path), limits=LIMITS, log_limit=log_limit, lock_seconds=60)
-    gate.wait(60)
+    gate.wait(GENEROUS)
     for number in range(SHARE):
         name = f"p{index}-{number}"
         folder.commit([addition(name), addition(name, "user")], Source("tool", name, "s1"))

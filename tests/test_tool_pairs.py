@@ -1,0 +1,69 @@
+"""Which messages belong together: a tool call, its results, and what stands between them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect import Message, ToolCall, ToolResult
+from recollect.tool_pairs import assign_units, late_results
+
+
+def said(*parts: str) -> Message:
+    """Return a message that calls (`+id`), answers calls (`-id`), or just says something."""
+    if all(part[0] not in "+-" for part in parts):
+        return Message("user", " ".join(parts))
+    body = [
+        ToolCall(part[1:], "add", {}) if part[0] == "+" else ToolResult(part[1:], "add", 4) for part in parts
+    ]
+    return Message("tool" if parts[0][0] == "-" else "assistant", body)
+
+
+def units(*messages: Message, first: int = 10, earlier: dict[str, int] | None = None) -> list[int]:
+    """Return the unit of each message of a turn that begins at a position."""
+    return assign_units(list(enumerate(messages, first)), earlier)
+
+
+def test_each_message_is_a_unit_of_its_own_without_tools() -> None:
+    """It is named by its own position."""
+    assert units(said("hi"), said("ho"), said("ha")) == [10, 11, 12]
+
+
+def test_call_and_result_are_one_unit_with_all_between_them() -> None:
+    """The unit has the name of the call's position; what is said before and after is not part of it."""
+    assert units(said("hi"), said("+a"), said("wait"), said("-a"), said("done")) == [10, 11, 11, 11, 14]
+
+
+def test_several_results_of_one_message_are_in_its_unit() -> None:
+    """Whether they come together or one by one."""
+    assert units(said("+a", "+b"), said("-a"), said("-b"), said("ok")) == [10, 10, 10, 13]
+    assert units(said("+a", "+b"), said("-a", "-b"), said("ok")) == [10, 10, 12]
+
+
+def test_units_that_overlap_become_one() -> None:
+    """A second call between a call and its result is parted from neither."""
+    assert units(said("+a"), said("+b"), said("-a"), said("-b"), said("ok")) == [10, 10, 10, 10, 14]
+
+
+def test_result_joins_the_unit_of_a_call_before_the_turn() -> None:
+    """With everything that the turn has before it."""
+    assert units(said("hi"), said("-a"), said("ok"), earlier={"a": 7}) == [7, 7, 12]
+
+
+def test_result_without_a_call_is_a_unit_of_its_own() -> None:
+    """Nobody knows what it answers, or its call comes only behind it."""
+    assert units(said("hi"), said("-a")) == [10, 11]
+    assert units(said("-a"), said("+a"), earlier={"b": 3}) == [10, 11]
+
+
+def test_call_is_late_when_it_was_made_before_the_turn() -> None:
+    """What is called and answered in the turn is not, and neither is what is called behind its answer."""
+    assert late_results([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
+    assert late_results([said("-a"), said("+a")]) == {"a"}
+    assert late_results([said("hi"), said("+a")]) == set()
+
+
+@given(st.lists(st.sampled_from(["+a", "-a", "+b", "-b", "hi"]), max_size=9))
+def test_units_are_runs_named_by_their_first_message(parts: list[str]) -> None:
+    """Whatever is called and answered: units never go back, and each begins where its name says."""
+    found = units(*map(said, parts))
+    assert found == sorted(found)
+    assert all(found[unit - 10] == unit for unit in found)
