@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import os
 import threading
 
 import pytest
@@ -100,15 +99,3 @@ async def test_threads_end_when_they_are_idle_and_start_again(monkeypatch: pytes
     for number in range(3):
         assert await offload.run(lambda number=number: number) == number
         await until(lambda: not named("offload-idle"))
-
-
-async def test_forked_process_starts_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of its parent are not there, whatever was remembered of them."""
-    offload, gate = Offload(1, "offload-fork"), threading.Event()
-    parents = asyncio.create_task(offload.run(lambda: gate.wait(GENEROUS)))
-    await until(lambda: len(named("offload-fork")) == 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: -1)
-        assert await offload.run(lambda: "mine") == "mine"
-    gate.set()
-    assert await parents
