@@ -231,11 +231,10 @@ class Message:
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
 
 
-def frame_parts(texts: Sequence[str]) -> list[Part]:
+def frame_parts(texts: Sequence[str]) -> list[TextPart]:
     """Return the texts of a block from memory as parts; the first and the last are its frame."""
     first, *items, last = texts
-    quoted: list[Part] = [TextPart(item) for item in items]
-    return [FramePart(first), *quoted, FramePart(last)]
+    return [FramePart(first), *map(TextPart, items), FramePart(last)]
 
 
 def clean_text(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.backends.base import RecalledItem
-from recollect.messages import Part, frame_parts
+from recollect.messages import TextPart, frame_parts
 from recollect.text.quoting import fenced_parts
 from recollect.text.unicode import without_invisible
 
@@ -60,7 +60,7 @@ def shown_items(items: Sequence[RecalledItem]) -> list[ShownItem]:
     return shown
 
 
-def as_parts(shown: Sequence[ShownItem]) -> list[Part]:
+def as_parts(shown: Sequence[ShownItem]) -> list[TextPart]:
     """Return the parts of the reference message, one for each item between the marks; none for no items."""
     return frame_parts(fenced_parts(LABEL, [item.line for item in shown])) if shown else []
 
