@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message, ToolCall, ToolResult
-from recollect.tool_pairs import assign_units, late_results
+from recollect.tool_pairs import assign_units, late_results, pair_calls
 
 
 def said(*parts: str) -> Message:
@@ -20,6 +20,37 @@ def said(*parts: str) -> Message:
 def units(*messages: Message, first: int = 10, earlier: dict[str, int] | None = None) -> list[int]:
     """Return the unit of each message of a turn that begins at a position."""
     return assign_units(list(enumerate(messages, first)), earlier)
+
+
+def pairs(*messages: Message) -> list[tuple[int, int]]:
+    """Return which messages hold a call and its answer."""
+    return [(pair.call_index, pair.result_index) for pair in pair_calls(messages)]
+
+
+def test_result_belongs_to_the_nearest_call_before_it() -> None:
+    """An id that is used again means its latest call, and a result before any call has none."""
+    assert pairs(said("hi"), said("+a"), said("-a"), said("+a"), said("-a")) == [(1, 2), (3, 4)]
+    assert pairs(said("+a"), said("+a"), said("-a")) == [(1, 2)]
+    assert pairs(said("-a"), said("+a"), said("hi")) == []
+
+
+def test_only_the_first_result_answers_a_call() -> None:
+    """A further one finds no older call of the same id either."""
+    assert pairs(said("+a"), said("-a"), said("-a")) == [(0, 1)]
+    assert pairs(said("+a"), said("+a"), said("-a"), said("-a")) == [(1, 2)]
+
+
+def test_pairs_hold_the_call_and_the_result() -> None:
+    """Also of several calls in one message, in the order of the results."""
+    (first, second) = pair_calls([said("+a", "+b"), said("-b", "-a")])
+    assert (first.call.id, first.result.call_id) == ("b", "b")
+    assert (second.call.id, second.result.call_id) == ("a", "a")
+
+
+def test_result_does_not_answer_a_call_of_its_own_message() -> None:
+    """The message is sent whole: the call cannot have been answered in it."""
+    assert pairs(said("-a", "+a"), said("-a")) == [(0, 1)]
+    assert pairs(said("+a", "-a")) == []
 
 
 def test_each_message_is_a_unit_of_its_own_without_tools() -> None:

@@ -1,12 +1,31 @@
-"""Which messages must never be parted: a tool call, its results, and what stands between them.
+"""Which tool call belongs to which result, and which messages must never be parted for it.
 
-Such a run of messages is a unit, named by the position of its first message. Paging, trimming
-and deleting work on whole units; a message that is in no such run is a unit of its own.
+A result belongs to the nearest call of its id in a message before it: an id may be used again later in a
+conversation. The first result of a call is its answer; a further one answers nothing, but stays beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from recollect.messages import Message
+from recollect.messages import Message, ToolCall, ToolResult
+
+
+class ToolPair(NamedTuple):
+    """A call, the result that answers it, and the indexes of the messages that hold them."""
+
+    call_index: int
+    call: ToolCall
+    result_index: int
+    result: ToolResult
+
+
+def pair_calls(messages: Sequence[Message]) -> Iterator[ToolPair]:
+    """Yield the calls that are answered, in the order of their results."""
+    answered: set[tuple[int, str]] = set()
+    for result_index, result, made in _match_results(messages):
+        if made is not None and (key := (made[0], result.call_id)) not in answered:
+            answered.add(key)
+            yield ToolPair(*made, result_index, result)
 
 
 def assign_units(
@@ -14,31 +33,35 @@ def assign_units(
 ) -> list[int]:
     """Return the unit of each message of a turn, given as (position, message) in order.
 
-    `earlier_calls` names the unit of each call that stands before the turn and is answered in it.
+    A unit is a call, its results and all between them, named by the position of its first message; a message
+    without tools is a unit of its own. Paging, trimming and deleting work on whole units. `earlier_calls`
+    names the unit of each call that stands before the turn and is answered in it.
     """
     units = [position for position, _ in turn]
-    calls: dict[str, int] = {}
-    for index, (_, message) in enumerate(turn):
-        if isinstance(message.body, str):
-            continue
-        for result in message.tool_results:
-            if result.call_id in calls:
-                _join(units, index, units[calls[result.call_id]])
-            elif earlier_calls and result.call_id in earlier_calls:
-                _join(units, index, earlier_calls[result.call_id])
-        calls |= {call.id: index for call in message.tool_calls}
+    for index, result, made in _match_results([message for _, message in turn]):
+        if made is not None:
+            _join(units, index, units[made[0]])
+        elif earlier_calls and result.call_id in earlier_calls:
+            _join(units, index, earlier_calls[result.call_id])
     return units
 
 
 def late_results(turn: Sequence[Message]) -> set[str]:
     """Return the calls that a turn answers but that were made before it."""
-    made: set[str] = set()
-    late: set[str] = set()
-    for message in turn:
-        if not isinstance(message.body, str):
-            late |= {result.call_id for result in message.tool_results} - made
-            made |= {call.id for call in message.tool_calls}
-    return late
+    return {result.call_id for _, result, made in _match_results(turn) if made is None}
+
+
+def _match_results(
+    messages: Sequence[Message],
+) -> Iterator[tuple[int, ToolResult, tuple[int, ToolCall] | None]]:
+    """Yield each result with the index of its message, and its call with the index of that one's message."""
+    calls: dict[str, tuple[int, ToolCall]] = {}
+    for index, message in enumerate(messages):
+        if isinstance(message.body, str):
+            continue
+        for result in message.tool_results:
+            yield index, result, calls.get(result.call_id)
+        calls |= {call.id: (index, call) for call in message.tool_calls}
 
 
 def _join(units: list[int], last: int, unit: int) -> None:

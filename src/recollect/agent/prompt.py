@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import FilePart, Message
+from recollect.tool_pairs import pair_calls
 from recollect.validation import check_id, check_text
 
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
@@ -70,8 +71,8 @@ def _check_end(messages: Sequence[Message]) -> None:
 
 
 def _check_results(talk: Sequence[Message]) -> None:
-    calls = {call.id for message in talk for call in message.tool_calls}
-    if not talk[-1].tool_results or any(result.call_id not in calls for result in talk[-1].tool_results):
+    answers = [pair.result for pair in pair_calls(talk) if pair.result_index == len(talk) - 1]
+    if not answers or len(answers) != len(talk[-1].tool_results):
         raise InvalidArgumentError("prompt", "ends with a tool's message whose call is not in the prompt")
 
 

@@ -11,6 +11,7 @@ from recollect.memory.fields import Shape, check_names
 from recollect.messages import Message, clean_json
 from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fenced
+from recollect.tool_pairs import pair_calls
 from recollect.working_memory import Strategy, is_blank
 
 TOOL_NAME = "update_working_memory"
@@ -120,15 +121,10 @@ def make_tool(shape: Shape) -> Callable[..., str]:
 
 def tool_patches(messages: Sequence[Message]) -> list[dict[str, object]]:
     """Return the changes that the model made by the tool in a turn, without those that the tool refused."""
-    answered = {
-        result.call_id
-        for message in messages
-        if message.origin == "response"
-        for result in message.tool_results
-        if not result.is_error
-    }
-    calls = [call for message in messages if message.origin == "response" for call in message.tool_calls]
+    turn = [message for message in messages if message.origin == "response"]
     changes = [
-        call.arguments.get("changes") for call in calls if call.name == TOOL_NAME and call.id in answered
+        pair.call.arguments.get("changes")
+        for pair in pair_calls(turn)
+        if pair.call.name == TOOL_NAME and not pair.result.is_error
     ]
     return [cast("dict[str, object]", change) for change in changes if isinstance(change, dict)]

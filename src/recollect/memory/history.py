@@ -18,6 +18,7 @@ from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fenced_parts
+from recollect.tool_pairs import assign_units
 from recollect.validation import check_int
 
 _MOST_LAID_SIDE_BY_SIDE = 200  # the time for this grows faster than the length, and the end is what counts
@@ -185,10 +186,8 @@ def _from_memory(message: Message) -> Message:
 
 def _whole_units(messages: list[Message], limit: int) -> list[Message]:
     """Cut to the last messages, but never between a tool call and its result."""
-    start = len(messages) - limit
-    while 0 < start < len(messages) and messages[start].tool_results:
-        start -= 1
-    return messages[start:]
+    units = assign_units(list(enumerate(messages)))
+    return messages[units[-limit] :] if limit else []
 
 
 class Said(NamedTuple):

@@ -16,6 +16,7 @@ from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
+from recollect.tool_pairs import pair_calls
 from recollect.validation import check_int
 
 DEFAULT_FOLDER = ".recollect/memories"
@@ -146,18 +147,12 @@ def _changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:
 
 
 def _succeeded(messages: Sequence[Message]) -> list[ToolCall]:
-    """Return the calls whose result says so; ids may be used again: a result belongs to the call before."""
-    waiting: dict[str, ToolCall] = {}
-    found: list[ToolCall] = []
-    for message in messages:
-        if message.origin != "response":
-            continue
-        for result in message.tool_results:
-            call = waiting.pop(result.call_id, None)
-            if call is not None and not result.is_error and _says_success(result.content):
-                found.append(call)
-        waiting |= {call.id: call for call in message.tool_calls if call.name == NAME}
-    return found
+    turn = [message for message in messages if message.origin == "response"]
+    return [
+        pair.call
+        for pair in pair_calls(turn)
+        if pair.call.name == NAME and not pair.result.is_error and _says_success(pair.result.content)
+    ]
 
 
 def _says_success(content: object) -> bool:
