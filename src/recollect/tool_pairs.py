@@ -28,6 +28,19 @@ def pair_calls(messages: Sequence[Message]) -> Iterator[ToolPair]:
             yield ToolPair(*made, result_index, result)
 
 
+def drop_orphan_results(messages: Sequence[Message]) -> list[Message]:
+    """Return messages without results whose call is not before them: no model takes one without the other."""
+    orphans = {id(result) for _, result, made in _match_results(messages) if made is None}
+    kept: list[Message] = []
+    for message in messages:
+        parts = [part for part in message.parts if id(part) not in orphans]
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(message.replace(content=parts))
+    return kept
+
+
 def assign_units(
     turn: Sequence[tuple[int, Message]], earlier_calls: Mapping[str, int] | None = None
 ) -> list[int]:

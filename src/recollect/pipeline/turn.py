@@ -1,16 +1,23 @@
-"""Putting the parts of an answer together into messages.
+"""A turn on its way out: its answer step by step, and its messages.
 
 A run has steps: the model speaks and calls tools, the tools answer, and so on. Each step is one
 assistant message, its results are tool messages. Their ids follow from the run's id, so that the same
 run gives the same ids however often it is sent.
+
+    step 0   "Let me see."  call c1      r:0000       assistant
+             result of c1                r:0000.0000  tool
+    step 1   "It is sunny."              r:0001       assistant
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 
 from recollect.messages import Message, Part, TextPart, ToolCall, ToolResult, now
 from recollect.pipeline.processor import StreamPart, TextDelta
+from recollect.tool_pairs import drop_orphan_results
 
 
 def assistant_id(run_id: str, step: int) -> str:
@@ -23,69 +30,150 @@ def result_id(run_id: str, step: int, place: int) -> str:
     return f"{run_id}:{step:04d}.{place:04d}"
 
 
+def steps_of_stored(turn: Sequence[Message]) -> Iterator[tuple[int, StreamPart]]:
+    """Yield the parts of a stored answer with their steps, which only the ids of its messages tell."""
+    step = -1
+    for message in turn:
+        if message.origin == "response":
+            step = _step_by_id(message, step)
+            yield from ((step, part) for part in _stream_parts(message))
+
+
+def _step_by_id(message: Message, before: int) -> int:
+    with suppress(ValueError):
+        return int(message.id.removeprefix(f"{message.run_id}:").partition(".")[0])
+    return before + (message.role == "assistant")
+
+
 @dataclass(slots=True)
-class _Step:
+class Step:
+    """What the model said when it was asked once, the tools that it called, and their results."""
+
     texts: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     said_at: datetime = field(default_factory=now)
 
-    def messages(self, run_id: str, number: int) -> list[Message]:
+    def messages(self, run_id: str, number: int) -> Iterator[Message]:
+        """Yield what was said as a message, and each result as another."""
         text = "".join(self.texts)
         parts: list[Part] = [TextPart(text)] if text else []
         parts += self.calls
-        spoken = (
-            [Message("assistant", parts, id=assistant_id(run_id, number), created_at=self.said_at)]
-            if parts
-            else []
-        )
-        answers = [
-            Message("tool", [result], id=result_id(run_id, number, place), created_at=self.said_at)
-            for place, result in enumerate(self.results)
-        ]
-        return spoken + answers
+        if parts:
+            yield Message("assistant", parts, id=assistant_id(run_id, number), created_at=self.said_at)
+        for place, result in enumerate(self.results):
+            yield Message("tool", [result], id=result_id(run_id, number, place), created_at=self.said_at)
 
 
-class TurnBuilder:
-    """Collects the parts that pass one place of the pipeline."""
+class Answer:
+    """The steps of an answer, as far as they have passed one place of the output side."""
+
+    __slots__ = ("_run_id", "_steps")
 
     def __init__(self, run_id: str) -> None:
-        """Begin with nothing."""
         self._run_id = run_id
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, Step] = {}
 
-    def add(self, step: int, parts: Sequence[StreamPart]) -> None:
-        """Take parts of a step in."""
-        if not parts:
-            return
-        entry = self._at(step)
-        for part in parts:
-            if isinstance(part, TextDelta):
-                entry.texts.append(part.text)
-            elif isinstance(part, ToolCall):
-                entry.calls.append(part)
-            else:
-                entry.results.append(part)
+    def add(self, step: int, part: StreamPart) -> None:
+        """Take a part of a step in."""
+        at = self._steps.get(step)
+        if at is None:
+            at = self._steps[step] = Step()
+        if isinstance(part, TextDelta):
+            at.texts.append(part.text)
+        elif isinstance(part, ToolCall):
+            at.calls.append(part)
+        else:
+            at.results.append(part)
 
-    def add_text(self, step: int, text: str) -> None:
-        """Take a piece of text in."""
-        self._at(step).texts.append(text)
+    @property
+    def steps(self) -> list[tuple[int, Step]]:
+        """The steps with their numbers, in order."""
+        return sorted(self._steps.items(), key=itemgetter(0))
 
-    def _at(self, step: int) -> _Step:
-        entry = self._steps.get(step)
-        if entry is None:
-            entry = self._steps[step] = _Step()
-        return entry
+    @property
+    def characters(self) -> int:
+        """How much text there is."""
+        return sum(len(text) for step in self._steps.values() for text in step.texts)
 
     def messages(self) -> list[Message]:
         """Return the messages that the parts add up to."""
+        return [message for _, message in self.numbered_messages()]
+
+    def numbered_messages(self) -> list[tuple[int, Message]]:
+        """Return the messages, each with the number of its step."""
         return [
-            message
-            for number, step in sorted(self._steps.items())
+            (number, message)
+            for number, step in self.steps
             for message in step.messages(self._run_id, number)
         ]
 
     def text(self) -> str:
         """Return all text, the steps joined by line breaks."""
-        texts = ("".join(step.texts) for _, step in sorted(self._steps.items()))
+        texts = ("".join(step.texts) for _, step in self.steps)
         return "\n".join(text for text in texts if text)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The messages of a turn at one place of the output side, and the step of each one of the answer."""
+
+    run_id: str
+    messages: list[Message]
+    steps: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def with_answer(self, answer: Answer) -> "Turn":
+        """Return the turn with the answer as it stands here.
+
+        Text and tool parts are the answer's. The rest, such as metadata, is the turn's.
+        """
+        known = {message.id: message for message in self.messages}
+        spoken = answer.numbered_messages()
+        prompt = [message for message in self.messages if message.origin != "response"]
+        return Turn(
+            self.run_id,
+            prompt + [_with_parts_of(message, known.get(message.id)) for _, message in spoken],
+            {message.id: step for step, message in spoken},
+        )
+
+    def rewritten(self, messages: Sequence[Message]) -> "Turn":
+        """Return what a hook made of the turn: messages that it added to the answer are further steps."""
+        steps = dict(self.steps)
+        last = max(steps.values(), default=-1)
+        kept: list[Message] = []
+        for message in messages:
+            if message.origin == "response" and message.id not in steps:
+                last += 1
+                message = message.replace(id=assistant_id(self.run_id, last))  # noqa: PLW2901 - its id here
+                steps[message.id] = last
+            kept.append(message)
+        prompt = [message for message in kept if message.origin != "response"]
+        answer = [message for message in kept if message.origin == "response"]
+        return Turn(self.run_id, prompt + drop_orphan_results(answer), steps)
+
+    def parts(self) -> list[tuple[int, StreamPart]]:
+        """Take the answer apart again, in the order of its steps, for the processors that follow."""
+        found = [
+            (self.steps[message.id], part)
+            for message in self.messages
+            if message.origin == "response"
+            for part in _stream_parts(message)
+        ]
+        return sorted(found, key=itemgetter(0))
+
+
+def _with_parts_of(message: Message, earlier: Message | None) -> Message:
+    if earlier is None:
+        return message
+    text = [part for part in message.parts if isinstance(part, TextPart)]
+    tools = [part for part in message.parts if not isinstance(part, TextPart)]
+    others = [part for part in earlier.parts if not isinstance(part, TextPart | ToolCall | ToolResult)]
+    return earlier.replace(content=[*text, *others, *tools])
+
+
+def _stream_parts(message: Message) -> Iterator[StreamPart]:
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            yield TextDelta(part.text)
+        elif isinstance(part, ToolCall | ToolResult):
+            yield part
