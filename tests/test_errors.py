@@ -18,6 +18,8 @@ from recollect import (
     InvalidRoleError,
     MemoryGatewayError,
     MemoryNotFoundError,
+    MissingExtraError,
+    ProcessorError,
     RecollectError,
     errors,
 )
@@ -29,7 +31,8 @@ ERRORS: dict[str, type[RecollectError]] = {
     if inspect.isclass(value) and issubclass(value, RecollectError)
 }
 WITH_ARGUMENT = (InvalidArgumentError, InvalidRoleError)
-PLAIN = [kind for kind in ERRORS.values() if kind not in (*WITH_ARGUMENT, ConfigError, MemoryGatewayError)]
+WITH_PARTS = (*WITH_ARGUMENT, ConfigError, MemoryGatewayError, MissingExtraError, ProcessorError)
+PLAIN = [kind for kind in ERRORS.values() if kind not in WITH_PARTS]
 
 
 def test_every_exception_of_the_module_is_a_recollect_error() -> None:
@@ -139,11 +142,27 @@ def test_gateway_errors_name_the_call_and_what_went_wrong() -> None:
     assert "status" not in str(MemoryGatewayError("add", "/memories/add", "timeout"))
 
 
+def test_a_missing_extra_is_the_command_to_run() -> None:
+    """The message can be pasted into a terminal, and the error is an ImportError too."""
+    error = MissingExtraError("agent")
+    assert (str(error), error.extra) == ("pip install 'recollect[agent]'", "agent")
+    assert issubclass(MissingExtraError, ImportError)
+
+
+def test_a_processor_error_names_the_processor() -> None:
+    """The message begins with the id of the processor that is at fault."""
+    error = ProcessorError("shouter", "process_input must return a list of messages")
+    assert str(error) == "processor 'shouter': process_input must return a list of messages"
+    assert error.processor_id == "shouter"
+
+
 def _example(kind: type[RecollectError]) -> RecollectError:
     if issubclass(kind, InvalidArgumentError):
         return kind("x" * 300, "is wrong")
     if issubclass(kind, MemoryGatewayError):
         return kind("add", "/memories/add", "http_status", 401)
+    if issubclass(kind, ProcessorError):
+        return kind("pii", "process_input must return a list of messages")
     if issubclass(kind, ConfigError):
         return kind("memory.mode", "is wrong")
     return kind("what happened")

@@ -13,7 +13,9 @@
     ├── EmbedderError
     │   └── EmbedderChangedError
     ├── MemoryGatewayError
-    ├── TripWire                       (in recollect.pipeline.processor)
+    ├── MissingExtraError              (also an ImportError)
+    ├── ProcessorError
+    ├── TripWire                       (in recollect.pipeline.context)
     └── StorageError
         ├── StorageUnavailableError
         ├── StorageReadOnlyError
@@ -31,7 +33,8 @@ reachable as `__cause__`. Nothing here is called `MemoryError`, because that nam
 is Python's own; catch `RecollectError` where document C says `MemoryError`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 _LONGEST_NAME = 200  # a place inside a hostile JSON value can be a name of megabytes
@@ -110,7 +113,7 @@ class ModelError(RecollectError):
 
 
 class ModelUnavailableError(ModelError):
-    """The model cannot be used: a key or a package is missing."""
+    """The model cannot be used: its key or the package of its provider is missing."""
 
     code = "model_unavailable"
 
@@ -150,6 +153,33 @@ class MemoryGatewayError(RecollectError):
     def __reduce__(self) -> tuple[type, tuple[str, str, str, int | None]]:
         """Keep all parts when the error crosses a process border."""
         return type(self), (self.operation, self.path, self.category, self.status)
+
+
+class MissingExtraError(RecollectError, ImportError):
+    """An optional dependency is not installed; the message is the command that installs it."""
+
+    code = "missing_extra"
+
+    def __init__(self, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"pip install 'recollect[{extra}]'")
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.extra,)
+
+
+class ProcessorError(RecollectError):
+    """A processor gave back something that its hook must not give back; nothing was saved."""
+
+    code = "processor"
+
+    def __init__(self, processor_id: str, problem: str) -> None:
+        self.processor_id = processor_id
+        self.problem = problem
+        super().__init__(f"processor {processor_id!r}: {problem}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.processor_id, self.problem)
 
 
 class StorageError(RecollectError):
@@ -210,6 +240,15 @@ class EraseIncompleteError(StorageError):
     """Rows of the user were still there after erasing; the erasure was rolled back."""
 
     code = "erase_incomplete"
+
+
+@contextmanager
+def requires_extra(extra: str) -> Generator[None]:
+    """Say which extra to install where an import within the block fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(extra) from error
 
 
 def reported(problems: Sequence[RecollectError]) -> RecollectError:

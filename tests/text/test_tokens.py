@@ -9,7 +9,7 @@ from tests.support.profiles import examples
 from tests.support.strategies import cut
 from tests.support.timing import assert_costs_little_more, long_text
 
-from recollect import RecollectError, count_tokens
+from recollect import MissingExtraError, count_tokens
 from recollect.text import tokens
 from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
 
@@ -202,5 +202,5 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the tokenizer the error says what to install."""
     monkeypatch.setitem(sys.modules, "rs_bpe.bpe", None)
     tokens._tokenizer.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
-    with pytest.raises(RecollectError, match=r"recollect\[guard\]"):
+    with pytest.raises(MissingExtraError, match=r"recollect\[guard\]"):
         count_tokens("x")

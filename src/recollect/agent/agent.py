@@ -11,7 +11,7 @@ from recollect.agent.result import Event, Result
 from recollect.agent.run import OnMemoryError, Plan, Run
 from recollect.agent.stream import RunStream, SyncStream
 from recollect.concurrency.portal import Portal
-from recollect.errors import InvalidArgumentError, ModelUnavailableError
+from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand
@@ -191,12 +191,8 @@ class Agent:
 
     def _get_engine(self) -> "Engine":
         if self._engine is None:
-            try:
+            with requires_extra("agent"):
                 from recollect.agent.provider import Engine
-            except ImportError as error:
-                raise ModelUnavailableError(
-                    "the agent needs its extra: pip install 'recollect[agent]'"
-                ) from error
             self._engine = Engine(self._model, self._tools)
         return self._engine
 

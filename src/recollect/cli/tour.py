@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.agent.agent import Agent
 from recollect.cli.output import console
-from recollect.errors import ModelUnavailableError
+from recollect.errors import MissingExtraError
 from recollect.memory.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.scope import Scope
@@ -54,7 +54,7 @@ async def _tour(out: "Console") -> None:
             out.print(_highlighted(_body(chapter)))
             try:
                 await chapter(store, Users(store), lambda value: _print_result(out, value))
-            except ModelUnavailableError as error:  # an optional part that is not installed
+            except MissingExtraError as error:
                 _print_result(out, error)
             out.print()
     out.print(_NEXT_STEPS, markup=False)

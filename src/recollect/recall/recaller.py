@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from recollect.errors import EmbedderError
+from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
 from recollect.recall.index.cache import DEFAULT_BUDGET, ImageCache
@@ -169,7 +169,7 @@ class Recaller:
                 return await embedder.query(asked)
         except TimeoutError:
             search.notes.append(f"the embedder took over {self._embed_seconds:g} s: searched by text alone")
-        except EmbedderError as error:
+        except (EmbedderError, MissingExtraError) as error:
             search.notes.append(f"the embedder failed, searched by text alone: {error}")
         finally:
             search.timings["embed_ms"] = _since(started)

@@ -13,7 +13,7 @@ from types import AsyncGeneratorType
 from typing import TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from recollect.errors import InvalidArgumentError, StorageUnavailableError, WrongOwnerError
+from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_extra
 from recollect.messages import now
 from recollect.storage.engine import Engine
 from recollect.storage.store import Store
@@ -86,12 +86,8 @@ async def _open_engine(url: str, pool_size: int) -> Engine:
 
 
 async def _open_postgres(url: str, pool_size: int) -> Engine:
-    try:
+    with requires_extra("postgres"):
         from recollect.storage.postgres.engine import PostgresEngine
-    except ImportError as error:
-        raise StorageUnavailableError(
-            "PostgreSQL needs the extra of that name: pip install 'recollect[postgres]'"
-        ) from error
     return await PostgresEngine.open(url, pool_size)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
-from recollect.errors import RecollectError
+from recollect.errors import requires_extra
 
 Encoding: TypeAlias = Literal["o200k", "cl100k"]
 """How text becomes tokens."""
@@ -246,8 +246,6 @@ def _is_half_flag(text: str, place: int) -> bool:
 
 @cache
 def _tokenizer(encoding: str) -> _Tokenizer:
-    try:
+    with requires_extra("guard"):
         openai = importlib.import_module("rs_bpe.bpe").openai
-    except ImportError as error:
-        raise RecollectError("counting tokens needs an extra: pip install 'recollect[guard]'") from error
     return cast("_Tokenizer", getattr(openai, f"{encoding}_base")())

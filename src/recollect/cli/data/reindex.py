@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli.options import Json, System, Tenant, Url, chosen_tenant, existing_database
 from recollect.cli.output import progress_bar, write_json, write_lines
-from recollect.errors import ModelUnavailableError
+from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
@@ -58,10 +58,6 @@ async def _reindexed(
 
 
 def _named(model: str) -> object:
-    try:
+    with requires_extra("agent"):
         from recollect.agent.provider import named_embedder
-    except ImportError as error:
-        raise ModelUnavailableError(
-            "a named embedder needs the extra: pip install 'recollect[agent]'"
-        ) from error
     return named_embedder(model)

