@@ -89,5 +89,5 @@ async def _held_back(text: str, limit: int) -> int:
         await chain.push(0, TextDelta(character))
         if run.stop_reason is not None:
             break
-        longest = max(longest, fed - chain.released_characters)
+        longest = max(longest, fed - chain.released.characters)
     return longest

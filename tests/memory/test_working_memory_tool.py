@@ -19,7 +19,7 @@ from recollect import (
     ToolCall,
     WorkingMemoryProcessor,
 )
-from recollect.agent.provider import Engine
+from recollect.agent.provider import ModelProvider
 from recollect.pipeline.processor import Processor
 
 pytestmark = [pytest.mark.anyio, both_modes]
@@ -142,7 +142,7 @@ async def test_tool_is_described_with_its_fields(mode: Mode) -> None:
     del mode
     template = "Args:\n- Name:\nReturns:\n    x: y\n- City:"
     (tool,) = WorkingMemoryProcessor("sqlite://", template=template, tool=True).get_tools()
-    (description,) = Engine("offline", [tool])._tools.values()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what the model is told
+    (description,) = ModelProvider("offline", [tool])._tools.values()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what the model is told
     assert '["name", "city"]' in (description.description or "")
     assert list(description.function_schema.json_schema["properties"]) == ["changes"]
 

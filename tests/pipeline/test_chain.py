@@ -100,18 +100,18 @@ class BadResult(Returns):
 
 
 WRONG = [
-    (BadInput(None), "returns.process_input must return a list of Message values"),
-    (BadInput(["text"]), "returns.process_input must return a list of Message values"),
-    (BadCall(None), "returns.process_tool_call must return a ToolCall, not NoneType"),
-    (BadCall(ToolCall("other", "lookup")), "returns.process_tool_call must keep the id of the call"),
-    (BadToolResult("x"), "returns.process_tool_result must return a ToolResult, not str"),
-    (BadToolResult(ToolResult("other", "lookup")), "returns.process_tool_result must keep the id"),
-    (BadStream(None), "returns.process_output_stream must return a list of TextDelta"),
-    (BadStream(TextDelta("x")), "returns.process_output_stream must return a list of TextDelta"),
-    (BadStream(["text"]), "returns.process_output_stream must return a list of TextDelta"),
-    (BadFinish(None), "returns.finish_output_stream must return a list of TextDelta"),
-    (BadFinish(["text"]), "returns.finish_output_stream must return a list of TextDelta"),
-    (BadResult(()), "returns.process_output_result must return a list of Message values"),
+    (BadInput(None), "returns.: process_input must return a list of Message values"),
+    (BadInput(["text"]), "returns.: process_input must return a list of Message values"),
+    (BadCall(None), "returns.: process_tool_call must return a ToolCall, not NoneType"),
+    (BadCall(ToolCall("other", "lookup")), "returns.: process_tool_call must keep the id of the call"),
+    (BadToolResult("x"), "returns.: process_tool_result must return a ToolResult, not str"),
+    (BadToolResult(ToolResult("other", "lookup")), "returns.: process_tool_result must keep the id"),
+    (BadStream(None), "returns.: process_output_stream must return a list of TextDelta"),
+    (BadStream(TextDelta("x")), "returns.: process_output_stream must return a list of TextDelta"),
+    (BadStream(["text"]), "returns.: process_output_stream must return a list of TextDelta"),
+    (BadFinish(None), "returns.: finish_output_stream must return a list of TextDelta"),
+    (BadFinish(["text"]), "returns.: finish_output_stream must return a list of TextDelta"),
+    (BadResult(()), "returns.: process_output_result must return a list of Message values"),
 ]
 
 

@@ -49,9 +49,9 @@ class NotAsyncStream(Processor):
 @both_modes
 async def test_hook_is_named_when_it_is_not_async(mode: Mode) -> None:
     """The error says which processor it is and what to write."""
-    with pytest.raises(RecollectError, match=r"not-async\.process_input is not async; write `async def"):
+    with pytest.raises(RecollectError, match=r"not-async.: process_input is not async; write `async def"):
         await answer(Agent(model_of("ok"), input_processors=[NotAsync()]), mode, "hi")
-    with pytest.raises(RecollectError, match=r"not-async\.process_output_stream is not async"):
+    with pytest.raises(RecollectError, match=r"not-async.: process_output_stream is not async"):
         await answer(Agent(model_of("ok"), output_processors=[NotAsyncStream()]), mode, "hi")
 
 
@@ -178,12 +178,12 @@ class Observes(Processor):
 @pytest.mark.parametrize(
     ("processor", "problem"),
     [
-        (TooLate(), r"too-late changed text .* drop the stream hook"),
+        (TooLate(), r"too-late.: process_output_result changed text .* drop the stream hook"),
         (
             EditsTools(),
-            "edits-tools changed tool calls or results .*change it there, or drop the stream hook",
+            "edits-tools.: .* changed tool calls or results .*change it there, or drop the stream hook",
         ),
-        (Observes(), "observes changed text .*take `observes` away"),
+        (Observes(), "observes.: process_output_result changed text .*take `observes` away"),
     ],
 )
 async def test_what_was_let_out_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:

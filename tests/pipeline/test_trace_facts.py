@@ -193,8 +193,10 @@ async def test_text_is_released_when_the_first_piece_of_a_step_was_empty() -> No
     out: list[StreamPart] = []
     for step, text in ((0, ""), (0, "a"), (0, "b"), (1, ""), (1, "c"), (1, "d")):
         out += await chain.push(step, TextDelta(text))
-    assert "".join(part.text for part in out if isinstance(part, TextDelta)) == "ab\ncd" == chain.text
-    assert chain.released_characters == 4
+    assert (
+        "".join(part.text for part in out if isinstance(part, TextDelta)) == "ab\ncd" == chain.released.text()
+    )
+    assert chain.released.characters == 4
 
 
 class Wrong(Processor):

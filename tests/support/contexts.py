@@ -20,6 +20,6 @@ def context(run: RunState, phase: Phase = "input", processor_id: str = "tested")
 async def save(processor: Processor, messages: list[Message], run: RunState) -> list[Message]:
     """Hand a processor the finished turn and do the writes that it stages."""
     after = await processor.process_output_result(messages, context(run, "result"))
-    for _, commit in run.commits:
-        await commit()
+    for _, write in (*run.pins, *run.commits, *run.lessons):
+        await write()
     return after

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from recollect.agent.prompt import Prompt, checked_run_id, last_shown, note_shown, prompt_messages
 from recollect.agent.result import Event, Result
-from recollect.agent.run import OnMemoryError, Plan, Run
+from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
 from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, requires_extra
@@ -17,11 +17,12 @@ from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand
 from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
 from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
+from recollect.pipeline.run import PipelineRun
 from recollect.trace import Trace
 from recollect.validation import check_int, check_model, check_text
 
 if TYPE_CHECKING:
-    from recollect.agent.provider import Engine
+    from recollect.agent.provider import ModelProvider
 
 _MOST_STEPS = 20
 
@@ -64,7 +65,7 @@ class Agent:
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
         self._limit_answer = check_text(limit_answer, "limit_answer")
         self._trace_content = trace_content
-        self._engine: Engine | None = None
+        self._provider: ModelProvider | None = None
         self._portal: Portal | None = None
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -161,7 +162,7 @@ class Agent:
         context: Mapping[str, object] | None,
         save_partial: bool = False,
         chunked: bool = True,
-    ) -> Run:
+    ) -> AgentRun:
         """Check a call and prepare its run; nothing is asked or read yet."""
         if on_memory_error not in ("return", "raise"):
             raise InvalidArgumentError(
@@ -169,12 +170,10 @@ class Agent:
             )
         name = new_message_id() if run_id is None else checked_run_id(run_id)
         messages = prompt_messages(prompt, name)
-        engine = self._get_engine()
+        provider = self._get_provider()
         plan = Plan(
-            engine=engine,
+            provider=provider,
             instructions=self._instructions,
-            input_side=self._input_side,
-            output_side=self._output_side,
             max_steps=self._max_steps,
             limit_answer=self._limit_answer,
             trace_content=self._trace_content,
@@ -185,16 +184,16 @@ class Agent:
             may_be_stored=run_id is not None,
         )
         state = RunState(
-            name, ids, Trace(), self._instructions, engine.ask, context=_checked_context(context)
+            name, ids, Trace(), self._instructions, provider.ask, context=_checked_context(context)
         )
-        return Run(plan, state, messages)
+        return AgentRun(plan, PipelineRun(self._input_side, self._output_side, state), messages)
 
-    def _get_engine(self) -> "Engine":
-        if self._engine is None:
+    def _get_provider(self) -> "ModelProvider":
+        if self._provider is None:
             with requires_extra("agent"):
-                from recollect.agent.provider import Engine
-            self._engine = Engine(self._model, self._tools)
-        return self._engine
+                from recollect.agent.provider import ModelProvider
+            self._provider = ModelProvider(self._model, self._tools)
+        return self._provider
 
     def _own_portal(self) -> Portal:
         """Return the one thread of this agent; two would not share what is kept in memory."""

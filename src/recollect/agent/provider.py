@@ -6,7 +6,7 @@ out what was redacted elsewhere. Here the loop is ours (`run.py`): the model is 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,6 @@ from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Embedder, direct, exceptions
 from pydantic_ai import messages as pa
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.tools import Tool
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -33,6 +32,7 @@ from recollect.messages import (
     new_message_id,
 )
 from recollect.pipeline.context import TripWire
+from recollect.tool_pairs import pair_calls
 from recollect.validation import MAX_ID_BYTES, check_json
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
 
 
-class Engine:
+class ModelProvider:
     """A model with tools."""
 
     def __init__(self, model: object, tools: Sequence[Callable[..., object]]) -> None:
@@ -52,33 +52,17 @@ class Engine:
             function_tools=[tool.tool_def for tool in self._tools.values()]
         )
 
-    async def step(
+    def step(
         self, messages: Sequence[Message], instructions: str, said: Mapping[str, object]
     ) -> AsyncGenerator[ModelPart]:
         """Ask the model once; yield its text as it comes, then its tool calls, then the end.
 
         `said` has the provider's own form of what the model said earlier in this run, by message id.
         """
-        request = to_model_messages(messages, instructions, said)
-        try:
-            async with direct.model_request_stream(
-                self._bound(messages), request, model_request_parameters=self._parameters
-            ) as stream:
-                async for event in stream:
-                    text = _text_of(event)
-                    if text:
-                        yield clean_text(text)
-                response = stream.get()
-        except _MODEL_FAULTS as error:
-            raise ModelError(f"the model failed: {error}") from error
-        is_as_said = True
-        for part in response.parts:
-            if isinstance(part, pa.ToolCallPart):
-                call = _call(part)
-                is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
-                yield call
-        usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
-        yield StepEnd(usage, response.finish_reason, response if is_as_said else None)
+        if isinstance(self._model, Model):
+            request = to_model_messages(messages, instructions, said)
+            return _request(self._model, request, self._parameters)
+        return _respond(self._model, messages)
 
     async def run_tool(self, call: ToolCall) -> ToolResult:
         """Run the tool that a call names; whatever goes wrong becomes a result that the model is told."""
@@ -125,10 +109,44 @@ class Engine:
             raise ModelError(f"the model that a processor asked failed: {error}") from error
         return answer.output
 
-    def _bound(self, messages: Sequence[Message]) -> Model:
-        if isinstance(self._model, Model):
-            return self._model
-        return _local(self._model, messages)
+
+async def _request(
+    model: Model, request: list[pa.ModelMessage], parameters: ModelRequestParameters
+) -> AsyncGenerator[ModelPart]:
+    try:
+        async with direct.model_request_stream(model, request, model_request_parameters=parameters) as stream:
+            async for event in stream:
+                if text := _text_of(event):
+                    yield clean_text(text)
+            response = stream.get()
+    except _MODEL_FAULTS as error:
+        raise ModelError(f"the model failed: {error}") from error
+    is_as_said = True
+    for part in response.parts:
+        if isinstance(part, pa.ToolCallPart):
+            call = _call(part)
+            is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
+            yield call
+    usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
+    yield StepEnd(usage, response.finish_reason, response if is_as_said else None)
+
+
+async def _respond(model: LocalModel, messages: Sequence[Message]) -> AsyncGenerator[ModelPart]:
+    """Let a local model answer; as with any other, its calls come after its text."""
+    calls: list[ToolCall] = []
+    # A model need not be an async generator, but most are, and then it must end where the run does.
+    async with aclosing(cast("AsyncGenerator[object]", model.respond(messages))) as parts:
+        async for part in parts:
+            if isinstance(part, str):
+                if part:
+                    yield clean_text(part)
+            elif isinstance(part, ToolCall):
+                calls.append(_storable_call(part))
+            else:
+                raise ModelError(f"the model gave a {type(part).__name__}; yield str and ToolCall values")
+    for call in calls:
+        yield call
+    yield StepEnd(Usage(1))
 
 
 def resolve_model(model: object) -> Model | LocalModel:
@@ -157,22 +175,6 @@ def named_embedder(name: str) -> object:
         ) from error
 
 
-def _local(model: LocalModel, messages: Sequence[Message]) -> FunctionModel:
-    async def respond(_: list[pa.ModelMessage], __: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
-        calls = 0
-        yield ""  # a model may say nothing at all
-        async with aclosing(cast("AsyncGenerator[str | ToolCall]", model.respond(messages))) as parts:
-            async for part in parts:
-                if isinstance(part, str):
-                    yield part
-                    continue
-                arguments = pa.ToolCallPart(part.name, dict(part.arguments)).args_as_json_str()
-                yield {calls: DeltaToolCall(name=part.name, json_args=arguments, tool_call_id=part.id)}
-                calls += 1
-
-    return FunctionModel(stream_function=respond)
-
-
 def _by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
     found: dict[str, Tool[None]] = {}
     for tool in tools:
@@ -197,10 +199,10 @@ def _tool(function: Callable[..., object]) -> Tool[None]:
 
 
 def _text_of(event: object) -> str:
+    if isinstance(event, pa.PartDeltaEvent):
+        return event.delta.content_delta if isinstance(event.delta, pa.TextPartDelta) else ""
     if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
         return event.part.content
-    if isinstance(event, pa.PartDeltaEvent) and isinstance(event.delta, pa.TextPartDelta):
-        return event.delta.content_delta
     return ""
 
 
@@ -211,15 +213,29 @@ class BrokenCall(ToolCall):
 
 
 def _call(part: pa.ToolCallPart) -> ToolCall:
-    """Read a call; a name or an id that nobody could store is made one, so that the model can be told."""
-    call_id = _as_id(part.tool_call_id) or new_message_id()
-    name = _as_id(part.tool_name) or "unnamed"
     try:
-        arguments = cast("dict[str, object]", clean_json(part.args_as_dict(raise_if_invalid=True)))
-        check_json(arguments, "arguments")
+        arguments = part.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):
-        return BrokenCall(call_id, name, {"invalid_json": clean_text(part.args_as_json_str())})
-    return ToolCall(call_id, name, arguments)
+        return _broken_call(part.tool_call_id, part.tool_name, part.args_as_json_str())
+    return _storable_call(ToolCall(part.tool_call_id, part.tool_name, arguments))
+
+
+def _storable_call(call: ToolCall) -> ToolCall:
+    """Return a call that can be stored; whatever its name and id are, the model can be told about it."""
+    try:
+        arguments = cast("dict[str, object]", clean_json(dict(call.arguments)))
+        check_json(arguments, "arguments")
+    except (ValueError, TypeError):
+        return _broken_call(call.id, call.name, repr(call.arguments))
+    return ToolCall(_as_id(call.id) or new_message_id(), _as_id(call.name) or "unnamed", arguments)
+
+
+def _broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
+    return BrokenCall(
+        _as_id(call_id) or new_message_id(),
+        _as_id(name) or "unnamed",
+        {"invalid_json": clean_text(arguments)},
+    )
 
 
 def _as_id(text: str) -> str:
@@ -253,16 +269,12 @@ def to_model_messages(
 
 
 def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
-    """Return which calls and results have each other, as (message id, call id); an id may be used again."""
-    waiting: dict[str, str] = {}
-    paired: set[tuple[str, str]] = set()
-    for message in messages:
-        for result in message.tool_results:
-            caller = waiting.pop(result.call_id, None)
-            if caller is not None:
-                paired |= {(caller, result.call_id), (message.id, result.call_id)}
-        waiting |= {call.id: message.id for call in message.tool_calls}
-    return paired
+    """Return which calls and results have each other, as (message id, call id)."""
+    return {
+        (messages[index].id, pair.call.id)
+        for pair in pair_calls(messages)
+        for index in (pair.call_index, pair.result_index)
+    }
 
 
 def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:

@@ -1,19 +1,21 @@
 """A run as a stream of events, for async and for sync code.
 
-The run has a task of its own, which goes on only when the next event is asked for. So whoever stops reading
-just lets go: the task is cancelled and closes what it had open, in order and in one place.
+The run has a task of its own. It may read the model a few chunks ahead of its reader; for anything else it
+waits until the reader has taken all and asks for more. So whoever stops reading just lets go: the task is
+cancelled and closes what it had open, in order and in one place.
 """
 
 import asyncio
 import concurrent.futures
 import queue
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from recollect.agent.result import Event, Result
-from recollect.agent.run import Run
+from recollect.agent.run import AgentRun
 from recollect.concurrency.portal import Portal
 from recollect.errors import RecollectError
 from recollect.messages import Message
@@ -22,6 +24,8 @@ from recollect.trace import Trace
 if TYPE_CHECKING:
     from recollect.pipeline.context import TripWire
 
+_MOST_AHEAD = 32  # chunks of an answer that may wait for their reader
+
 Item: TypeAlias = Event | BaseException | None
 """What the task of a run hands over: an event, an error, or the end."""
 
@@ -29,15 +33,17 @@ Item: TypeAlias = Event | BaseException | None
 class RunStream:
     """A run as a stream of events: iterate over it, or enter it with `async with` first."""
 
-    def __init__(self, run: Run, *, raise_on_tripwire: bool, note: Callable[[list[Message]], None]) -> None:
+    def __init__(
+        self, run: AgentRun, *, raise_on_tripwire: bool, note: Callable[[list[Message]], None]
+    ) -> None:
         """Prepare the run; it starts with the first event that is asked for."""
         self._run = run
         self._raise_on_tripwire = raise_on_tripwire
         self._note = note
+        self._noted: list[Message] = []
         self._tripwire: TripWire | None = None
         self._has_ended = False
-        self._wanted = asyncio.Semaphore(0)
-        self._given: asyncio.Queue[Item] = asyncio.Queue()
+        self._handover = _Handover()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -61,26 +67,33 @@ class RunStream:
 
     async def __anext__(self) -> Event:
         """Return the next event."""
-        event = await self.next_event()
-        if event is None:
-            raise StopAsyncIteration
-        return event
-
-    async def next_event(self) -> Event | None:
-        """Return the next event, or None at the end."""
         if self._tripwire is not None:
             tripwire, self._tripwire, self._has_ended = self._tripwire, None, True
             raise tripwire
         if self._has_ended:
-            return None
-        item = await self._next_item()
-        if isinstance(item, Event):
-            self._tripwire = item.tripwire if self._raise_on_tripwire else None
+            raise StopAsyncIteration
+        if self._task is None:
+            self._task = self._begin()
+        try:
+            item = await self._handover.take()
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        finally:
+            self._note_prompt()
+        if type(item) is Event:
+            self._note_seen(item)
+            if self._raise_on_tripwire:
+                self._tripwire = item.tripwire
             return item
         was_left, self._has_ended = self._has_ended, True
-        if item is not None and not was_left:
+        if isinstance(item, BaseException) and not was_left:
             raise item
-        return None
+        raise StopAsyncIteration
+
+    async def next_event(self) -> Event | None:
+        """Return the next event, or None at the end."""
+        return await anext(self, None)
 
     async def result(self) -> Result:
         """Run to the end and return the result."""
@@ -110,39 +123,84 @@ class RunStream:
         if self._task is not None and not self._task.done() and not self._task.get_loop().is_closed():
             self._task.get_loop().call_soon_threadsafe(_cancel, self._task)
 
-    async def _next_item(self) -> Item:
-        if self._task is None:
-            # The task must not know this object, or nobody would ever let go of it.
-            serving = _serve(self._run.events(), self._wanted, self._given)
-            self._task = asyncio.get_running_loop().create_task(serving)
-        self._wanted.release()
-        try:
-            return await self._given.get()
-        except asyncio.CancelledError:
-            await self.aclose()
-            raise
-        finally:
-            self._note(self.prompt)
+    def _begin(self) -> asyncio.Task[None]:
+        # The task must not know this object, or nobody would ever let go of it.
+        self._run.until_seen = self._handover.until_asked
+        serving = _serve(self._run.events(), self._handover)
+        return asyncio.get_running_loop().create_task(serving)
+
+    def _note_seen(self, event: Event) -> None:
+        if event.type == "text":
+            self._run.seen.characters += len(event.text)
+        elif (part := event.tool_call or event.tool_result) is not None:
+            self._run.seen.tools.append(part)
+
+    def _note_prompt(self) -> None:
+        if self._noted is not self.prompt:
+            self._noted = self.prompt
+            self._note(self._noted)
 
 
-async def _serve(
-    events: AsyncGenerator[Event], wanted: asyncio.Semaphore, given: asyncio.Queue[Item]
-) -> None:
-    """Run until an event is there, hand it over, and wait until the next is wanted."""
+class _Handover:
+    """Between the task of a run and its reader: items that wait, and who waits for the other."""
+
+    def __init__(self) -> None:
+        self._items: deque[Item] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._run: asyncio.Future[None] | None = None
+
+    async def take(self) -> Item:
+        """Return the next item, on the reader's side."""
+        if not self._items:
+            if _is_waiting(self._reader):
+                raise RecollectError("two tasks read this stream at once; let one of them read")
+            self._reader = asyncio.get_running_loop().create_future()
+            _wake(self._run)
+            await self._reader
+        return self._items.popleft()
+
+    def give(self, item: Item) -> None:
+        """Hand an item over, on the run's side."""
+        self._items.append(item)
+        _wake(self._reader)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the run is far enough ahead of its reader."""
+        return len(self._items) >= _MOST_AHEAD
+
+    async def until_asked(self) -> None:
+        """Wait until the reader has taken all and asks for more."""
+        while self._items or not _is_waiting(self._reader):
+            self._run = asyncio.get_running_loop().create_future()
+            await self._run
+
+
+def _is_waiting(future: asyncio.Future[None] | None) -> bool:
+    return future is not None and not future.done()
+
+
+def _wake(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
+    """Run on, and hand over what comes of it; the end comes last, whatever it is."""
     end: Item = None
     try:
         async with aclosing(events):
-            await wanted.acquire()
             async for event in events:
-                given.put_nowait(event)
-                await wanted.acquire()
+                handover.give(event)
+                if handover.is_full:
+                    await handover.until_asked()
     except asyncio.CancelledError as error:
         end = error
         raise
     except Exception as error:  # noqa: BLE001 - it belongs to whoever reads
         end = error
     finally:
-        given.put_nowait(end)
+        handover.give(end)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

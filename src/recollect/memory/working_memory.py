@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.tasks import LateWork
 from recollect.errors import (
@@ -43,11 +44,13 @@ Moment: TypeAlias = Literal["before", "after", "never"]
 _OPTIONS = ("template", "schema", "update_strategy", "scope", "extractor", "extract", "tool", "read_only")
 
 
-class _Lesson(NamedTuple):
-    """What a turn may change: what the model noted by the tool, and what was said."""
+@dataclass(slots=True)
+class _Lesson:
+    """What a turn may change: what the model noted by the tool, and what was said since when."""
 
     patches: list[dict[str, object]]
     talk: str
+    epoch: int | None = None
 
 
 class WorkingMemoryProcessor(MemoryProcessor):
@@ -126,39 +129,33 @@ class WorkingMemoryProcessor(MemoryProcessor):
             tool_patches(messages) if self._tools else [],
             talk_of(messages) if self._moment != "never" and not self._read_only else "",
         )
+        if lesson.talk:
+            ctx.before_commit(partial(self._pin_epoch, lesson, ctx))
         if lesson.patches or lesson.talk:
-            ctx.on_commit(partial(self._begin, lesson, ctx))
+            ctx.after_commit(partial(self._keep, lesson, ctx))
         return messages
 
-    async def _begin(self, lesson: _Lesson, ctx: RunContext) -> bool:
-        """Hold on to the user's epoch before the turn is written, and go on when it is.
+    async def _pin_epoch(self, lesson: _Lesson, ctx: RunContext) -> None:
+        """Hold on to the user's epoch: what is removed from here on must not come back by what is learned."""
+        try:
+            store, place = await self._place_of_run(ctx)
+            lesson.epoch = None if place is None else await store.pin_epoch(scope=place)
+        except StorageError as error:
+            _report(ctx, error)
 
-        What is removed from here on must not come back by what is still to be asked.
-        """
-        epoch: int | None = None
-        if lesson.talk:
-            try:
-                store, place = await self._place_of_run(ctx)
-                epoch = None if place is None else await store.pin_epoch(scope=place)
-            except StorageError as error:
-                _report(ctx, error)
-        ctx.on_commit(partial(self._keep, lesson, epoch, ctx))
-        return False
-
-    async def _keep(self, lesson: _Lesson, epoch: int | None, ctx: RunContext) -> bool:
+    async def _keep(self, lesson: _Lesson, ctx: RunContext) -> None:
         """Write what the model noted, and learn from what was said, now or later."""
         store, place = await self._place_of_run(ctx)
         if place is None:
-            return False
+            return
         for patch in lesson.patches:
             await self._note(patch, store, place, ctx)
-        if epoch is not None:
-            learning = self._learn(lesson.talk, epoch, store, place, ctx)
+        if lesson.epoch is not None:
+            learning = self._learn(lesson.talk, lesson.epoch, store, place, ctx)
             if self._moment == "after":
                 self._late.start(place, learning)
             else:
                 await learning
-        return False
 
     async def _note(self, patch: dict[str, object], store: Store, place: Scope, ctx: RunContext) -> None:
         try:

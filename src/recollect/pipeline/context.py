@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, TypeVar
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError, WrongOwnerError
@@ -97,9 +97,15 @@ class RunState:
     ask: "Ask | None" = None
     view: list[Message] = field(default_factory=list[Message])
     stop_reason: str | None = None
+    pins: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    lessons: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     context: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def fresh(self) -> "RunState":
+        """Return the same run with nothing staged and no processor's state; the trace is shared."""
+        return replace(self, pins=[], commits=[], lessons=[], states={})
 
 
 class Ask(Protocol):
@@ -161,9 +167,17 @@ class RunContext:
         """Stop the run: nothing is saved, and the caller sees the reason."""
         raise TripWire(reason, metadata=metadata, processor_id=self.processor_id)
 
+    def before_commit(self, pin: Commit) -> None:
+        """Stage a look at the store before anything of the turn is written, such as at the user's epoch."""
+        self._run.pins.append((self.processor_id, pin))
+
     def on_commit(self, commit: Commit) -> None:
         """Stage a write; it happens once, after the whole output chain has passed."""
         self._run.commits.append((self.processor_id, commit))
+
+    def after_commit(self, lesson: Commit) -> None:
+        """Stage what is learned from the turn; it happens when the turn is written, and not without it."""
+        self._run.lessons.append((self.processor_id, lesson))
 
     def member(self, processor_id: str) -> "RunContext":
         """Return the view of a processor that runs as part of this one."""

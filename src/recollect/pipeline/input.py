@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeAlias, TypeVar, cast
 
-from recollect.errors import RecollectError
+from recollect.errors import ProcessorError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState, TripWire
@@ -30,7 +30,7 @@ def hook_of(processor: Processor, name: str) -> Hook:
     async def awaited(*values: object) -> object:
         answer = hook(*values)
         if not isawaitable(answer):
-            raise RecollectError(f"{id_of(processor)}.{name} is not async; write `async def {name}`")
+            raise ProcessorError(id_of(processor), f"{name} is not async; write `async def {name}`")
         return await answer
 
     return awaited
@@ -64,12 +64,12 @@ async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T)
     after = await run_hook(processor, ctx, name, part)
     kind = type(part)
     if not isinstance(after, kind):
-        raise RecollectError(
-            f"{id_of(processor)}.{name} must return a {kind.__name__}, not {type(after).__name__}"
+        raise ProcessorError(
+            ctx.processor_id, f"{name} must return a {kind.__name__}, not {type(after).__name__}"
         )
     if _call_id(after) != _call_id(part):
-        raise RecollectError(
-            f"{id_of(processor)}.{name} must keep the id of the call, which ties the result to it"
+        raise ProcessorError(
+            ctx.processor_id, f"{name} must keep the id of the call, which ties the result to it"
         )
     ctx.trace.entry(ctx.processor_id, ctx.phase).changes += describe_tool_changes(part, [after])
     return after
@@ -124,7 +124,7 @@ def checked_messages(value: object, processor: Processor, hook: str) -> list[Mes
         items = cast("list[object]", value)
         if all(isinstance(item, Message) for item in items):
             return cast("list[Message]", value)
-    raise RecollectError(f"{id_of(processor)}.{hook} must return a list of Message values")
+    raise ProcessorError(id_of(processor), f"{hook} must return a list of Message values")
 
 
 def _carried_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:

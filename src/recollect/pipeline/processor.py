@@ -109,3 +109,12 @@ class ToolProvider(Protocol):
     def get_tools(self) -> Sequence[Callable[..., object]]:
         """Return the tools, the same ones every time."""
         ...
+
+
+@runtime_checkable
+class TurnKeeper(Protocol):
+    """A processor that stores turns, and can say what a run of the same id has stored before."""
+
+    async def stored_turn(self, ctx: RunContext) -> list[Message]:
+        """Return the turn of the run, or nothing."""
+        ...

@@ -4,122 +4,114 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 from typing import TypeAlias, cast
 
-from recollect.errors import RecollectError
-from recollect.messages import ToolCall, ToolResult
+from recollect.errors import ProcessorError
+from recollect.messages import Message, Part, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState, TripWire
-from recollect.pipeline.input import hook_of, run_hook
+from recollect.pipeline.input import hook_of, run_hook, run_on_messages
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta
-from recollect.pipeline.turn import TurnBuilder
+from recollect.pipeline.turn import Answer, Turn
 from recollect.trace import TraceEntry, describe_tool_changes
 
 StreamHook: TypeAlias = Callable[[StreamPart, RunContext], Awaitable[list[StreamPart]]]
 """The hook that every part of an answer goes through; what it gives back is checked."""
 
+_STREAM, _FINISH, _RESULT = "process_output_stream", "finish_output_stream", "process_output_result"
+
+
+def acts_on_output(processor: Processor) -> bool:
+    """Whether a processor does anything with an answer, so that it needs a stage."""
+    return any(map(processor.overrides, (_STREAM, _FINISH, _RESULT)))
+
 
 class Stage:
-    """A processor in the stream; a stage that holds lets nothing out before its result hook has run."""
+    """A processor in the stream; a stage that holds releases nothing before its result hook has run."""
 
     __slots__ = (
-        "_calls",
+        "_call_ids",
+        "_ctx",
+        "_entry",
         "_finishes",
-        "ctx",
-        "entry",
-        "has_result",
-        "holds",
-        "hook",
-        "passed",
-        "processor",
+        "_has_result",
+        "_holds",
+        "_hook",
+        "_passed",
+        "_processor",
+        "_run",
         "step",
     )
 
     def __init__(self, processor: Processor, run: RunState) -> None:
         """Find out once what the processor does; the rest is done for every chunk."""
-        self.processor = processor
-        self.ctx = RunContext(run, id_of(processor), "stream")
-        self.has_result = processor.overrides("process_output_result")
-        self.holds = self.has_result and processor.needs_whole_text
-        self.passed = TurnBuilder(run.run_id)
-        streams = processor.overrides("process_output_stream")
-        self.hook: StreamHook | None = hook_of(processor, "process_output_stream") if streams else None
+        self._processor = processor
+        self._run = run
+        self._ctx = RunContext(run, id_of(processor), "stream")
+        self._has_result = processor.overrides(_RESULT)
+        self._holds = self._has_result and processor.needs_whole_text
+        self._passed = Answer(run.run_id)
+        self._hook: StreamHook | None = hook_of(processor, _STREAM) if processor.overrides(_STREAM) else None
+        self._finishes = processor.overrides(_FINISH)
+        self._entry: TraceEntry | None = None
+        self._call_ids: set[tuple[int, str]] = set()
         self.step = 0
-        self.entry: TraceEntry | None = None
-        self._finishes = processor.overrides("finish_output_stream")
-        self._calls: set[tuple[int, str]] = set()
 
-    async def accept(self, step: int, parts: list[StreamPart]) -> list[StreamPart]:
-        """Take parts in and return what goes on to the next processor."""
-        self.step = step
-        if self.hook is not None:
-            out: list[StreamPart] = []
-            for part in parts:
-                out += await self._through_hook(part, self.hook)
-            parts = out
-        return self._passed_on(parts)
+    async def accept(self, part: StreamPart) -> list[StreamPart]:
+        """Take a part of the present step in and return what goes on to the next processor."""
+        hook = self._hook
+        if hook is None:
+            return self._pass_on([part])
+        size = len(part.text) if type(part) is TextDelta else None
+        rest = [] if size is not None or not self._finishes else await self._finish()
+        entry = self._entry or self._begin_entry()
+        started = perf_counter()
+        try:
+            answer = await hook(part, self._ctx)
+        except Exception as error:
+            self._note_failure(entry, error)
+            raise
+        finally:
+            entry.milliseconds += (perf_counter() - started) * 1000
+            entry.calls += 1
+            entry.characters_in += size or 0
+        # Nearly always text becomes other text.
+        if size is not None and type(answer) is list and len(answer) == 1 and type(answer[0]) is TextDelta:
+            entry.characters_added += len(answer[0].text) - size
+            return self._pass_on(answer)
+        return self._pass_on(rest + self._check_answer(entry, part, answer))
 
     async def flush(self) -> list[StreamPart]:
         """Return what the stream hook still held back; a holding stage keeps it."""
-        return self._passed_on(await self._finish()) if self._finishes else []
+        return self._pass_on(await self._finish()) if self._finishes else []
 
-    def take_answer(self, part: StreamPart, answer: object) -> list[StreamPart]:
-        """Take what the hook, called and timed elsewhere, gave back; return what goes on."""
-        return self._passed_on(self._checked_answer(part, answer))
+    async def end(self, turn: Turn) -> tuple[Turn, list[tuple[int, StreamPart]]]:
+        """Run the result hook on the turn as it stands here; return it, and what a holding stage releases."""
+        if not self._has_result:
+            return turn, []
+        before = turn.with_answer(self._passed)
+        ctx = RunContext(self._run, self._ctx.processor_id, "result")
+        after = await run_on_messages(self._processor, ctx, _RESULT, before.messages)
+        if self._holds:
+            rewritten = before.rewritten(after)
+            return rewritten, rewritten.parts()
+        _check_unchanged(self._processor, before.messages, after)
+        return Turn(before.run_id, after, before.steps), []
 
-    def failed(self, part: StreamPart, error: BaseException, started: float) -> None:
-        """Write a call that ended in a trip or an error into the trace."""
-        entry = self._count(part, started)
+    def _begin_entry(self) -> TraceEntry:
+        self._entry = self._ctx.trace.entry(self._ctx.processor_id, "stream")
+        return self._entry
+
+    def _note_failure(self, entry: TraceEntry, error: Exception) -> None:
         if isinstance(error, TripWire):
-            error.processor_id = error.processor_id or self.ctx.processor_id
+            error.processor_id = error.processor_id or self._ctx.processor_id
             entry.tripwire = error.reason
-        elif isinstance(error, Exception):
+        else:
             entry.error = f"{type(error).__name__}: {error}"
 
-    async def _through_hook(self, part: StreamPart, hook: StreamHook) -> list[StreamPart]:
-        rest = [] if isinstance(part, TextDelta) or not self._finishes else await self._finish()
-        started = perf_counter()
-        try:
-            answer = await hook(part, self.ctx)
-        except BaseException as error:
-            self.failed(part, error, started)
-            raise
-        self._count(part, started)
-        return rest + self._checked_answer(part, answer)
-
-    async def _finish(self) -> list[StreamPart]:
-        answer = await run_hook(self.processor, self.ctx, "finish_output_stream")
-        parts = self._without_orphans(self._checked(answer, "finish_output_stream"))
-        self._known_entry().characters_added += _length(parts)
-        return parts
-
-    def _passed_on(self, parts: list[StreamPart]) -> list[StreamPart]:
-        if self.has_result:
-            self.passed.add(self.step, parts)
-        return [] if self.holds else parts
-
-    def _count(self, part: StreamPart, started: float) -> TraceEntry:
-        entry = self._known_entry()
-        entry.calls += 1
-        entry.milliseconds += (perf_counter() - started) * 1000
-        entry.characters_in += _length([part])
-        return entry
-
-    def _known_entry(self) -> TraceEntry:
-        """Return the trace's entry of the stream hooks, made when one of them first acts."""
-        if self.entry is None:
-            self.entry = self.ctx.trace.entry(self.ctx.processor_id, "stream")
-        return self.entry
-
-    def _checked_answer(self, part: StreamPart, answer: object) -> list[StreamPart]:
+    def _check_answer(self, entry: TraceEntry, part: StreamPart, answer: object) -> list[StreamPart]:
         """Check what the hook made of a part, and note what it changed."""
-        entry = self._known_entry()
-        texts = cast("list[StreamPart]", answer)
-        # Nearly always text becomes other text, or none for now.
-        if type(part) is TextDelta and answer.__class__ is list and _is_text(texts):
-            entry.characters_added += _length(texts) - len(part.text)
-            return texts
         try:
-            parts = self._without_orphans(self._checked(answer, "process_output_stream"))
-        except RecollectError as error:
+            parts = self._drop_orphans(self._check_parts(answer, _STREAM))
+        except ProcessorError as error:
             entry.error = f"{type(error).__name__}: {error}"
             raise
         entry.characters_added += _length(parts) - _length([part])
@@ -128,31 +120,58 @@ class Stage:
             entry.changes += describe_tool_changes(part, tools)
         return parts
 
-    def _checked(self, parts: object, hook: str) -> list[StreamPart]:
+    async def _finish(self) -> list[StreamPart]:
+        answer = await run_hook(self._processor, self._ctx, _FINISH)
+        parts = self._drop_orphans(self._check_parts(answer, _FINISH))
+        entry = self._entry or self._begin_entry()
+        entry.characters_added += _length(parts)
+        return parts
+
+    def _pass_on(self, parts: list[StreamPart]) -> list[StreamPart]:
+        if self._has_result:
+            for part in parts:
+                self._passed.add(self.step, part)
+        return [] if self._holds else parts
+
+    def _check_parts(self, parts: object, hook: str) -> list[StreamPart]:
         if isinstance(parts, list) and all(
             isinstance(part, TextDelta | ToolCall | ToolResult) for part in cast("list[object]", parts)
         ):
             return cast("list[StreamPart]", parts)
-        raise RecollectError(
-            f"{self.ctx.processor_id}.{hook} must return a list of TextDelta, ToolCall and ToolResult values"
+        raise ProcessorError(
+            self._ctx.processor_id, f"{hook} must return a list of TextDelta, ToolCall and ToolResult values"
         )
 
-    def _without_orphans(self, parts: list[StreamPart]) -> list[StreamPart]:
-        """Drop the results of calls that the hook did not let through: they would stand alone."""
+    def _drop_orphans(self, parts: list[StreamPart]) -> list[StreamPart]:
+        """Drop the results of calls that the hook did not pass on: they would stand alone."""
         kept: list[StreamPart] = []
         for part in parts:
             if isinstance(part, ToolCall):
-                self._calls.add((self.step, part.id))
-            if not isinstance(part, ToolResult) or (self.step, part.call_id) in self._calls:
+                self._call_ids.add((self.step, part.id))
+            if not isinstance(part, ToolResult) or (self.step, part.call_id) in self._call_ids:
                 kept.append(part)
         return kept
 
 
-def _is_text(parts: list[StreamPart]) -> bool:
-    return not parts or (len(parts) == 1 and type(parts[0]) is TextDelta)
-
-
 def _length(parts: Sequence[StreamPart]) -> int:
-    if len(parts) == 1 and type(parts[0]) is TextDelta:
-        return len(parts[0].text)
     return sum(len(part.text) for part in parts if isinstance(part, TextDelta))
+
+
+def _check_unchanged(processor: Processor, before: list[Message], after: list[Message]) -> None:
+    """Reject what a result hook cannot do where nothing waits for it: edit what has been released."""
+    said = {message.id: _shown(message) for message in before if message.origin == "response"}
+    kept = {message.id: _shown(message) for message in after if message.origin == "response"}
+    if said == kept:
+        return
+    texts, kept_texts = ({name: text for name, (text, _) in both.items()} for both in (said, kept))
+    what = "text" if texts != kept_texts else "tool calls or results"
+    way_out = "take `observes` away" if processor.observes else "change it there, or drop the stream hook"
+    raise ProcessorError(
+        id_of(processor),
+        f"process_output_result changed {what} that process_output_stream had released before; "
+        f"{way_out}, and text waits for the result",
+    )
+
+
+def _shown(message: Message) -> tuple[str, list[Part]]:
+    return message.text, [*message.tool_calls, *message.tool_results]

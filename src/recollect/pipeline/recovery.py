@@ -9,40 +9,29 @@ the processors up to memory. Those after memory have not seen it in this form, s
 more; what they stage is not written again.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from recollect.errors import StorageError
-from recollect.memory.history import MessagePersistenceProcessor
 from recollect.messages import ABORTED, Message, Part, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState
 from recollect.pipeline.input import run_on_messages
-from recollect.pipeline.output import OutputChain
-from recollect.pipeline.processor import Processor, StreamPart, TextDelta
+from recollect.pipeline.processor import Processor, TurnKeeper
 
 
+@dataclass(slots=True)
 class Seen:
     """What has reached whoever reads a run: released parts may still wait for their turn when it is left."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._characters = 0
-        self._tools: list[StreamPart] = []
-
-    def note(self, part: StreamPart) -> None:
-        """Count a part that is handed out."""
-        if isinstance(part, TextDelta):
-            self._characters += len(part.text)
-        else:
-            self._tools.append(part)
+    characters: int = 0
+    tools: list[ToolCall | ToolResult] = field(default_factory=list[ToolCall | ToolResult])
 
     def of(self, released: list[Message]) -> list[Message]:
         """Return as much of the released messages as was handed out."""
-        left, found = self._characters, list[Message]()
+        left, found = self.characters, list[Message]()
         for message in released:
-            kept: list[Part] = [part for part in message.parts if part in self._tools]
+            kept: list[Part] = [part for part in message.parts if part in self.tools]
             if message.text:
                 left -= bool(found and any(other.text for other in found))  # each begins on a new line
                 text = message.text[: max(left, 0)]
@@ -57,7 +46,7 @@ async def stage_partial(
     output_side: Sequence[Processor], run: RunState, prompt: list[Message], seen: list[Message]
 ) -> RunState:
     """Show what was seen to the result hooks and return a state with the writes that they staged."""
-    fresh = replace(run, commits=[], states={})
+    fresh = run.fresh()
     turn = [*prompt, *map(_marked, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
@@ -88,33 +77,21 @@ def _marked(message: Message) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """The turn of a run that was committed, and the processors that stand behind memory."""
+    """The turn of a run that was committed, and the processors after the memory that has it."""
 
     turn: list[Message]
-    behind: Sequence[Processor]
+    following: Sequence[Processor]
 
-    def chain(self, run: RunState) -> OutputChain:
-        """Return an output side for the turn, which shares nothing but its trace with the run's own."""
-        return OutputChain(self.behind, replace(run, commits=[], states={}))
-
-    def parts(self) -> Iterator[tuple[int, StreamPart]]:
-        """Take the answer apart again, as it was said: each part with its step."""
-        step = -1
-        for message in self.turn:
-            if message.origin != "response":
-                continue
-            step = _step_of(message, step)
-            for part in message.parts:
-                if isinstance(part, TextPart):
-                    yield step, TextDelta(part.text)
-                elif isinstance(part, ToolCall | ToolResult):
-                    yield step, part
+    @property
+    def was_aborted(self) -> bool:
+        """Whether the answer was broken off, so that it must not be called finished."""
+        return any(message.metadata.get(ABORTED) for message in self.turn)
 
 
 async def find_stored_run(output_side: Sequence[Processor], run: RunState) -> StoredRun | None:
     """Return what the first memory of the output side has of a run of this id."""
     for place, processor in enumerate(output_side):
-        if isinstance(processor, MessagePersistenceProcessor):
+        if isinstance(processor, TurnKeeper):
             ctx = RunContext(run, id_of(processor), "commit")
             try:
                 turn = await processor.stored_turn(ctx)
@@ -124,10 +101,3 @@ async def find_stored_run(output_side: Sequence[Processor], run: RunState) -> St
             if turn:
                 return StoredRun(turn, output_side[place + 1 :])
     return None
-
-
-def _step_of(message: Message, before: int) -> int:
-    """Return the step that a message belongs to, by its id ("run:0003") or else by its place."""
-    with suppress(ValueError):
-        return int(message.id.removeprefix(f"{message.run_id}:").partition(".")[0])
-    return before + (message.role == "assistant")
