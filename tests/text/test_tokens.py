@@ -11,7 +11,7 @@ from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import RecollectError, count_tokens
 from recollect.text import tokens
-from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
+from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, truncate
 
 PIECES = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),
@@ -104,26 +104,6 @@ def test_unbroken_text_is_cut_within_where_nothing_else_is_possible() -> None:
     assert truncate("see https://example.com/" + "path/" * 30, 20).startswith("see https://example.com/path")
     chinese = "\u4eca\u5929\u5929\u6c14\u5f88\u597d" * 30
     assert count_tokens(truncate(chinese, 20)) in range(15, 21)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "expected"),
-    [
-        ("ab", 1, True),
-        ("\r\n", 1, False),
-        ("e\u0301", 1, False),
-        ("\U0001f469\u200d\U0001f52c", 1, False),
-        ("\U0001f469\u200d\U0001f52c", 2, False),
-        ("\U0001f44d\U0001f3fd", 1, False),
-        ("\u1100\u1161", 1, False),
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 1, False),
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2, True),
-        ("\U0001f3f4\U000e0067", 1, False),
-    ],
-)
-def test_characters_of_several_signs_are_known(text: str, place: int, *, expected: bool) -> None:
-    """Accents, joined emoji, colours of skin, flags and Korean syllables stay whole."""
-    assert is_grapheme_break(text, place) is expected
 
 
 def test_messages_of_one_answer_count_together() -> None:

@@ -7,12 +7,11 @@ it cannot write itself, under a line that says what it is.
 import re
 from collections.abc import Iterable
 
+from recollect.text.unicode import HIDDEN
+
 # Invisible characters and spaces may stand between the letters of a mark and not be seen. The run is
 # possessive, so that a long one costs no more than its length.
-_GAP = (
-    r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*+"
-)
+_GAP = rf"[\s{HIDDEN}]*+"
 # The same letter in other dress: full-width, circled, squared, mathematical, raised and lowered.
 _ALPHABETS = (0x41, 0x61, 0xFF21, 0xFF41, 0x24B6, 0x24D0, 0x1F130, *range(0x1D400, 0x1D6A4, 26))
 _OTHER_FORMS = {

@@ -8,13 +8,13 @@ within a character as people see it.
 
 import importlib
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from recollect.errors import RecollectError
+from recollect.text.unicode import is_grapheme_break
 
 Encoding: TypeAlias = Literal["o200k", "cl100k"]
 """How text becomes tokens."""
@@ -35,7 +35,6 @@ _MOST_PENDING = 1 << 16
 _LOOKED_BACK = 24  # for a place between two characters
 _SHORTEST_CUT = LONGEST_PIECE - _LOOKED_BACK
 _WIDE = 0x2E80  # from here on words are written without blanks
-_JOINER = "\u200d"
 
 
 class _Tokenizer(Protocol):
@@ -220,28 +219,6 @@ def _hard_end(text: str, start: int) -> int:
         if is_grapheme_break(piece, end):
             return start + end
     return start + LONGEST_PIECE
-
-
-def is_grapheme_break(text: str, place: int) -> bool:
-    """Whether a text may be cut at a place without taking a character apart that people see as one."""
-    before, after = text[place - 1], text[place]
-    if _JOINER in (before, after) or unicodedata.category(after)[0] == "M":
-        return False
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
-        return False  # the colour of a skin, the letters of a flag
-    if before == "\r" and after == "\n":
-        return False
-    if "\u1160" <= after <= "\u11ff":
-        return False  # the later letters of a Korean syllable
-    return not _is_half_flag(text, place)
-
-
-def _is_half_flag(text: str, place: int) -> bool:
-    """Whether a place lies between the two letters of a flag."""
-    letters = 0
-    while letters < place and "\U0001f1e6" <= text[place - 1 - letters] <= "\U0001f1ff":
-        letters += 1
-    return letters % 2 == 1 and "\U0001f1e6" <= text[place] <= "\U0001f1ff"
 
 
 @cache
