@@ -29,6 +29,10 @@ _CUT = re.compile(r"(?<=\S)(?=[ \t])|(?<=[^\W_])(?=[\r\n\u3001\u3002\uff01\uff0c
 _LONG_WORD = 48  # what is longer is no word, and may be cut within
 _SEAM = 2  # how many more tokens a text may have than the two parts that it was cut into anywhere
 _LOOKED_BACK = 24  # for a place between two characters
+_MOST_TOKENS = 5  # of a character: one for each of its bytes, and its share of the seams
+_MOST_ASCII_TOKENS = 2
+_MOST_UNCOUNTED = 1 << 17
+_MANY_BLANKS = " " * (LONGEST_SEGMENT // 2 - 1)
 _WIDE = 0x2E80  # from here on words are written without blanks
 
 
@@ -50,47 +54,80 @@ def truncate(text: str, limit: int, encoding: Encoding = "o200k") -> str:
 class TokenCutter:
     """Cuts a stream of text to a number of tokens, as the whole text would be cut.
 
-    `is_full` says that there was more text than fits. The texts of several messages count together. The last
-    word is held back until it is complete: of "one two thr" and "ee four", with a limit of three tokens,
-    "one two" is released, then " three", and then nothing more.
+    `is_full` says that there was more text than fits. The texts of several messages count together.
+
+    Text that fits however it is counted is released at once, and counted later, much of it together. Near the
+    limit a word is held back until it is complete: of "one two thr" and "ee four", with a limit of three
+    tokens, "one two" is released, then " three", and then nothing more.
     """
 
     def __init__(self, limit: int, encoding: Encoding = "o200k") -> None:
         self._count = _tokenizer(encoding).count
         self._left = limit
-        self._held = ""  # not counted yet
+        self._pending: list[str] = []  # not counted yet
+        self._out = 0  # how many characters of it were released
+        self._room = 0  # how many more tokens may be released before they are counted
         self._is_seam = False
         self._is_begun = False  # whether this message has text
         self._has_said = False  # whether any has
         self.is_full = False
+        self._keep("", 0)
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be released."""
-        return "" if self.is_full else self._release(self._held + text, final=False)
+        most = len(text) * (_MOST_ASCII_TOKENS if text.isascii() else _MOST_TOKENS)
+        if most <= self._room:
+            self._pending.append(text)
+            self._out += len(text)
+            self._room -= most
+            return text
+        return self._settle(text, final=False)
 
     def finish(self) -> str:
         """Return what is left of a message once no more of its text comes."""
-        out = "" if self.is_full else self._release(self._held, final=True)
+        out = self._settle("", final=True)
         if self._is_begun:
             self._left -= _SEAM  # what follows is another message, after a line break
         self._is_begun = self._is_seam = False
         return out
 
-    def _release(self, text: str, *, final: bool) -> str:
-        """Count all segments that are complete, and return those that fit."""
-        runs, rest = _find_runs(text, final=final)
-        start = 0
+    def _settle(self, text: str, *, final: bool) -> str:
+        """Count all segments that are complete, and return what can be released."""
+        if self.is_full:
+            return ""
+        pending, out = "".join((*self._pending, text)), self._out
+        start = self._count_words(pending)
+        runs, rest = _find_runs(pending, start, final=final)
         for ends, is_hard in runs:
-            used = self._count(text[start : ends[-1]]) + _SEAM * self._is_seam
-            if used > self._left:
+            if not self._take(pending[start : ends[-1]], is_hard=is_hard):
                 self.is_full = True
-                return text[: self._cut(text, start, ends)]
-            self._left -= used
-            self._is_begun = self._has_said = True
-            self._is_seam = is_hard
+                self._room = 0
+                return pending[out : self._cut(pending, start, ends)]
             start = ends[-1]
-        self._held = text[rest:]
-        return text[:rest]
+        self._keep(pending[rest:], max(out - rest, 0))
+        return pending[out : rest + self._out]
+
+    def _count_words(self, text: str) -> int:
+        """Count ordinary words all at once, if they fit; return how far they go."""
+        end = _end_of_words(text)
+        return end if end and self._take(text[:end], is_hard=False) else 0
+
+    def _take(self, text: str, *, is_hard: bool) -> bool:
+        """Count a text, unless it does not fit."""
+        used = self._count(text) + _SEAM * self._is_seam
+        if used > self._left:
+            return False
+        self._left -= used
+        self._is_begun = self._has_said = True
+        self._is_seam = is_hard
+        return True
+
+    def _keep(self, rest: str, out: int) -> None:
+        """Go on with the beginning of a segment; it is held back if the segment might not fit."""
+        reserved = _MOST_TOKENS * (len(rest) + LONGEST_SEGMENT + 1)
+        self._pending = [rest]
+        self._room = max(min(self._left, _MOST_UNCOUNTED) - reserved, 0)
+        self._out = len(rest) if self._room else out
 
     def _cut(self, text: str, start: int, ends: Sequence[int]) -> int:
         """Find the last place up to which the text from a start fits: an end of a segment, or within one."""
@@ -112,15 +149,22 @@ def _longest_fitting(segment: str, limit: int, count: Callable[[str], int]) -> i
     return 0
 
 
-def _find_runs(text: str, *, final: bool) -> tuple[list[tuple[list[int], bool]], int]:
-    """Return the ends of the complete segments of a text in runs, and where the rest begins.
+def _end_of_words(text: str) -> int:
+    """Return the last place to cut a text at that has such places close together, or 0."""
+    if _MANY_BLANKS in text or max(map(len, text.split(" "))) > len(_MANY_BLANKS):
+        return 0
+    tail = max(len(text) - LONGEST_SEGMENT, 0)
+    return tail + max((match.start() for match in _CUT.finditer(text[tail:])), default=-tail)
+
+
+def _find_runs(text: str, start: int, *, final: bool) -> tuple[list[tuple[list[int], bool]], int]:
+    """Return the ends of the complete segments from a start in runs, and where the rest begins.
 
     The tokens of one run add up exactly; a run that ends hard ends within an unbroken text.
     """
     runs: list[tuple[list[int], bool]] = []
     ends: list[int] = []
-    start = 0
-    for place in [*(match.start() for match in _CUT.finditer(text)), len(text)]:
+    for place in [*(match.start() for match in _CUT.finditer(text, start)), len(text)]:
         while place - start > LONGEST_SEGMENT:
             start = _hard_end(text, start)
             runs.append(([*ends, start], True))
