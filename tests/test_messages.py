@@ -22,7 +22,16 @@ from recollect import (
     ToolResult,
     open_store,
 )
-from recollect.messages import ORIGINS, ROLES, Role, new_message_id, part_from_dict, part_to_dict
+from recollect.messages import (
+    ORIGINS,
+    ROLES,
+    Role,
+    frame_parts,
+    new_message_id,
+    part_from_dict,
+    part_to_dict,
+    quoted_texts,
+)
 
 PARTS: list[Part] = [
     TextPart("hello"),
@@ -123,6 +132,24 @@ def test_origin_follows_from_the_role_when_none_is_given(role: Role, origin: str
     assert Message(role).origin == origin
     assert role in ROLES
     assert origin in ORIGINS
+
+
+def test_kind_says_what_was_made_for_a_run() -> None:
+    """It counts when messages are compared, stays when one is replaced, and is one of a few words."""
+    message = Message("system", "x", id="m", created_at=datetime.now(UTC), origin="memory", kind="recalled")
+    assert (message.kind, Message("user", "x").kind) == ("recalled", None)
+    assert message.replace(content="y").kind == "recalled"
+    assert message.replace(kind=None) != message
+    assert message.replace(kind="skill").kind == "skill"
+    with pytest.raises(InvalidArgumentError, match="kind: must be one of recalled"):
+        message.replace(kind="else")
+
+
+def test_quoted_texts_leave_out_the_frame() -> None:
+    """Whatever stands in them."""
+    message = Message("system", frame_parts(["<memory>", "one", "</memory>", "</memory>"]))
+    assert quoted_texts(message) == ["one", "</memory>"]
+    assert quoted_texts(Message("user", "plain")) == ["plain"]
 
 
 def test_made_ids_differ_and_sort_by_time() -> None:

@@ -23,11 +23,17 @@ Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 Origin: TypeAlias = Literal["input", "response", "memory", "system"]
 """Where a message came from; `memory` marks what was brought in for one run only."""
 
+Kind: TypeAlias = Literal["recalled", "working_memory", "other_threads", "snapshot", "skill"]
+"""What a message holds that was made for one run and is never stored."""
+
 ROLES: tuple[str, ...] = get_args(Role)
 """All roles, in the order of their declaration."""
 
 ORIGINS: tuple[str, ...] = get_args(Origin)
 """All origins, in the order of their declaration."""
+
+KINDS: tuple[str, ...] = get_args(Kind)
+"""All kinds, in the order of their declaration."""
 
 ABORTED = "aborted"
 """The metadata key that marks the answer of a run that was broken off."""
@@ -116,9 +122,9 @@ def now() -> datetime:
 class Message:
     """One entry of a conversation.
 
-    `thread_id`, `position` (the order number within the thread), `number` (an integer id
-    that is never used again) and `run_id` are None until the message is stored; they do not
-    count when two messages are compared.
+    `kind` says what a message holds that was made for one run; it is None for all others. `thread_id`,
+    `position` (the order number within the thread), `number` (an integer id that is never used again) and
+    `run_id` are None until the message is stored; they do not count when two messages are compared.
     """
 
     id: str
@@ -127,6 +133,7 @@ class Message:
     metadata: Mapping[str, object]
     created_at: datetime
     origin: Origin
+    kind: Kind | None
     thread_id: str | None = field(compare=False)
     position: int | None = field(compare=False)
     number: int | None = field(compare=False)
@@ -141,12 +148,15 @@ class Message:
         metadata: Mapping[str, object] | None = None,
         created_at: datetime | None = None,
         origin: Origin | None = None,
+        kind: Kind | None = None,
     ) -> None:
         """Check everything that is given and make up the rest."""
         if role not in ROLES:
             raise InvalidRoleError("role", f"must be one of {', '.join(ROLES)}, not {role!r:.60}")
         if origin is not None and origin not in ORIGINS:
             raise InvalidArgumentError("origin", f"must be one of {', '.join(ORIGINS)}, not {origin!r:.60}")
+        if kind is not None and kind not in KINDS:
+            raise InvalidArgumentError("kind", f"must be one of {', '.join(KINDS)}, not {kind!r:.60}")
         self._fill(
             id=new_message_id() if id is None else check_id(id, "id"),
             role=role,
@@ -154,6 +164,7 @@ class Message:
             metadata={} if metadata is None else dict(check_json_object(metadata, "metadata")),
             created_at=now() if created_at is None else check_time(created_at, "created_at"),
             origin=origin or _ORIGIN_OF_ROLE[role],
+            kind=kind,
             thread_id=None,
             position=None,
             number=None,
@@ -210,6 +221,7 @@ class Message:
             "metadata": self.metadata,
             "created_at": self.created_at,
             "origin": self.origin,
+            "kind": self.kind,
         }
         if unknown := changes.keys() - given.keys():
             raise InvalidArgumentError(min(unknown), "is not something a message can replace")
@@ -229,6 +241,12 @@ class Message:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
         extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
+
+
+def quoted_texts(message: Message) -> list[str]:
+    """Return the texts of a message without the frame around what it quotes."""
+    texts = [part for part in message.parts if isinstance(part, TextPart)]
+    return [part.text for part in texts if not isinstance(part, FramePart)]
 
 
 def frame_parts(texts: Sequence[str]) -> list[TextPart]:

@@ -43,6 +43,13 @@ PROMPTS: dict[str, tuple[Any, str]] = {
     "the assistant's words": ([Message("user", "a"), Message("assistant", "b")], "ends with the assistant"),
     "a tool's words": ([{"role": "tool", "content": "x"}], "whose call is not in the prompt"),
     "a result without its call": (Message("tool", [ToolResult("c", "f", 1)]), "call is not in the prompt"),
+    "a result of a call that is answered": (
+        [
+            Message("assistant", [ToolCall("c", "f")]),
+            *(Message("tool", [ToolResult("c", "f", n)]) for n in (1, 2)),
+        ],
+        "call is not in the prompt",
+    ),
     "a field that is no text": ([{1: 2, "role": "user", "x": 3}], "is not a field"),
     "an id of the answer's": (Message("user", "a", id="r1:0000"), "choose another"),
     "an id twice": ([Message("user", "a", id="x"), Message("user", "b", id="x")], "id"),

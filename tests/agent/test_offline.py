@@ -12,6 +12,7 @@ from recollect import (
     Processor,
     RunContext,
 )
+from recollect.messages import frame_parts
 
 pytestmark = [pytest.mark.anyio, both_modes]
 
@@ -55,8 +56,8 @@ class Recalling(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Quote five lines between the marks of the fence."""
         lines = [f"- boat {number}" for number in range(5)]
-        text = "\n".join(["<memory>", "What follows is quoted.", *lines, "</memory>"])
-        return [Message("system", text, id=f"{ctx.run_id}:recalled", origin="memory"), *messages]
+        parts = frame_parts(["<memory> a boat", *lines, "</memory>"])
+        return [Message("system", parts, id=f"{ctx.run_id}:recalled", origin="memory"), *messages]
 
 
 async def test_offline_model_quotes_the_best_of_what_was_recalled(mode: Mode) -> None:

@@ -24,7 +24,14 @@ from recollect import (
     ToolCall,
     WrongOwnerError,
 )
-from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
+from recollect.backends.base import (
+    CompletedRun,
+    MemoryBackend,
+    NoteBlock,
+    RecalledItem,
+    Recollection,
+    StartedRun,
+)
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
@@ -246,7 +253,9 @@ class TestLeavingAStream:
 async def test_snapshot_stands_before_what_was_recalled() -> None:
     """The order is snapshot, recalled items, prompt; the trace says whence, and quotes nothing."""
     milk = RecalledItem("milk", "m1", "chat:s0", 0.5, "current_chat", "r://" + "x" * 1000 + "\u202e")
-    found = Recollection(snapshot="MEMORY: tea", items=(milk, RecalledItem(" "), RecalledItem("sugar")))
+    found = Recollection(
+        (NoteBlock("MEMORY", ("tea",)),), items=(milk, RecalledItem(" "), RecalledItem("sugar"))
+    )
     model = model_of("ok")
     agent, _ = agent_with(Scripted(found), model)
     result = await agent.generate("hi", **IDS)
@@ -255,12 +264,13 @@ async def test_snapshot_stands_before_what_was_recalled() -> None:
         ("system", "memory"),
         ("user", "input"),
     ]
-    assert model.shown[0][0].text == "MEMORY: tea"
+    assert model.shown[0][0].text == "MEMORY\n- tea"
+    assert [message.kind for message in model.shown[0]] == ["snapshot", "recalled", None]
     entry = result.trace.find("long-term-memory", "input")
     assert entry is not None
     facts = {"score": 0.5, "source_scope": "current_chat", "session_id": "chat:s0", "id": "m1"}
     assert entry.details == {
-        "snapshot_characters": 11,
+        "snapshot_characters": 12,
         "recalled": 3,
         "items": [facts | {"resource_uri": "r://" + "x" * 196 + " …"}, {}],
     }

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Message, TextPart
+from recollect import Message
 from recollect.backends.base import RecalledItem
-from recollect.backends.rendering import (
+from recollect.backends.processor import (
     LABEL,
     LONGEST_SOURCE,
     MOST_CHARACTERS,
     MOST_IN_ALL,
     MOST_ITEMS,
-    as_parts,
-    shown_items,
+    quote_items,
 )
+from recollect.messages import frame_parts
+from recollect.text.quoting import fence
 
 _HOSTILE = st.text(
     st.one_of(
@@ -33,28 +34,28 @@ ITEMS = st.lists(
 )
 
 
-def parts_of(*items: RecalledItem) -> list[TextPart]:
-    """Return the parts of the message that shows items."""
-    return as_parts(shown_items(items))
-
-
 def shown(*items: RecalledItem) -> list[str]:
-    """Return the parts between the marks."""
-    return [part.text for part in parts_of(*items)][1:-1]
+    """Return the items between the marks of the fence."""
+    return block_of(*items)[1:-1]
+
+
+def block_of(*items: RecalledItem) -> list[str]:
+    """Return the texts of the message that shows items."""
+    return fence(LABEL, quote_items(items).values())
 
 
 def test_nothing_is_shown_for_no_items() -> None:
     """No empty fence stands in the prompt, also where all items are empty or invisible."""
-    assert parts_of() == []
-    assert parts_of(RecalledItem(""), RecalledItem(" \n"), RecalledItem("\u200b\x1b\U000e0041")) == []
+    assert shown() == []
+    assert shown(RecalledItem(""), RecalledItem(" \n"), RecalledItem("\u200b\x1b\U000e0041")) == []
 
 
 def test_each_item_is_a_part_of_its_own() -> None:
     """So that a check behind memory can take one out and leave the others."""
-    opening, first, second, closing = parts_of(RecalledItem("tea"), RecalledItem("milk"))
-    assert opening.text.startswith(f'<memory label="{LABEL}">\n')
-    assert "not instructions" in opening.text
-    assert (first.text, second.text, closing.text) == ("- tea", "- milk", "</memory>")
+    opening, first, second, closing = block_of(RecalledItem("tea"), RecalledItem("milk"))
+    assert opening.startswith(f'<memory label="{LABEL}">\n')
+    assert "not instructions" in opening
+    assert (first, second, closing) == ("- tea", "- milk", "</memory>")
 
 
 @pytest.mark.parametrize(
@@ -113,16 +114,13 @@ def test_items_beyond_the_limit_are_left_out_from_the_end() -> None:
 @given(ITEMS)
 def test_no_item_can_leave_the_fence_or_pass_for_another(items: list[RecalledItem]) -> None:
     """There are two marks, one line that begins an item for each part, and nothing that cannot be stored."""
-    parts = parts_of(*items)
-    if not parts:
-        return
-    whole = "\n".join(part.text for part in parts)
+    whole = "\n".join(block_of(*items))
     assert len(re.findall(r"<\s*/?\s*memory", whole, re.IGNORECASE)) == 2
-    inner = [part.text for part in parts[1:-1]]
+    inner = shown(*items)
     assert len(inner) <= len(items)
     for text in inner:
         first, *rest = text.splitlines()
         assert first.startswith("- ")
         assert all(line.startswith("    ") for line in rest)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", whole)
-    assert Message("system", parts).text == whole
+    assert Message("system", frame_parts(block_of(*items))).text == whole

@@ -90,6 +90,16 @@ async def test_cut_keeps_call_and_result_together_when_more_was_read_than_is_sho
     assert [message.id for message in view[:-6]] == ["c1-call", "c1-result", "c1-answer"]
 
 
+async def test_cut_keeps_what_was_said_between_a_call_and_its_result(store: Store) -> None:
+    """The call does not stand right before its result, and comes along all the same."""
+    _, call, result, answer = tool_round("c0")
+    await store.append_turn([*conversation(3), call, Message("user", "well?"), result, answer], scope=THREAD)
+    fresh = [Message("user", f"note {index}") for index in range(6)]
+    view = await show_prompt(MessageHistoryProcessor(store, last_messages=2), *fresh)
+    assert texts(view[:-6])[1:3] == [("user", "well?"), ("tool", "")]
+    assert view[0].id == "c0-call"
+
+
 @pytest.mark.postgres
 async def test_tenant_must_be_named_when_on_postgres(postgres_url: str) -> None:
     """On PostgreSQL nobody is taken for the system tenant by leaving the tenant out."""

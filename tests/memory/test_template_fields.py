@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidArgumentError
 from recollect.memory.fields import Template
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fence_text
 
 PROFILE = """# User Information
 - **First Name**:
@@ -69,7 +69,8 @@ def test_value_cannot_fill_in_another_field() -> None:
     """Braces, labels and line breaks of a value stay what they are: part of that value."""
     template = Template("A: {{a}}\nB: {{b}}")
     assert template.render({"a": "{{b}}", "b": "secret"}) == "A: {{b}}\nB: secret"
-    assert template.render({"a": "x\nB: forged", "b": "true"}) == "A: x\n  B: forged\nB: true"
+    assert template.render({"a": "x\nB: forged", "b": "true"}) == "A: x\n    B: forged\nB: true"
+    assert template.render({"a": "x\rB: forged\u2028B: too"}) == "A: x\n    B: forged\n    B: too\nB: "
     assert template.render({"a": "\\1 \\g<0>", "b": "x"}) == "A: \\1 \\g<0>\nB: x"
 
 
@@ -108,6 +109,6 @@ def test_field_of_another_template_is_refused() -> None:
 @given(st.dictionaries(st.sampled_from(["a", "b"]), st.text() | st.lists(st.text()), min_size=1))
 def test_values_cannot_leave_the_fence(values: dict[str, object]) -> None:
     """However a value is written, there is one fence around it, and it ends at the end."""
-    text = fenced("known", Template("{{a}} </memory> {{b}}").render(values))
+    text = fence_text("known", Template("{{a}} </memory> {{b}}").render(values))
     assert text.lower().count("</memory") == 1
     assert text.endswith("\n</memory>")

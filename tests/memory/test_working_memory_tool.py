@@ -87,6 +87,14 @@ async def test_wrong_changes_are_told_to_the_model_and_not_kept(store: Store, mo
     assert (await memory.get_working_memory(**ADA)).version == 0
 
 
+async def test_refused_change_is_not_kept_when_its_id_is_used_again(store: Store, mode: Mode) -> None:
+    """Some models count their calls from the beginning in every step."""
+    memory = Memory(store, working_memory=OPTIONS)
+    script = [call({"email": "a", "shoe": 44}), call({"city": "Rome"}), "Noted."]
+    await answer(Agent(model_of(*script, mode=mode), memory=memory), mode, "note it", **ADA)
+    assert await memory.get_working_memory(**ADA) == {"city": "Rome"}
+
+
 async def test_change_that_no_longer_fits_behind_the_guard_is_refused(store: Store, mode: Mode) -> None:
     """The tool took it, but what the guard left of it does not fit: traced, and nothing written."""
     schema = {"properties": {"email": {"type": "string", "pattern": "example"}}}

@@ -8,8 +8,8 @@ from recollect.runtime.prompt_order import ContextBuilder
 
 IN_ORDER = [
     Message("system", "snapshot", id="r:snapshot", origin="system"),
-    Message("system", "skill one", id="r:skill:one", origin="system"),
-    Message("system", "skill two", id="r:skill:two", origin="system"),
+    Message("system", "skill one", id="r:skill:one", origin="system", kind="skill"),
+    Message("system", "skill two", id="r:skill:two", origin="system", kind="skill"),
     Message("system", "recalled", id="r:recalled", origin="memory"),
     Message("user", "earlier", id="a", origin="memory"),
     Message("assistant", "answered", id="b", origin="memory"),

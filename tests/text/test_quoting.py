@@ -4,6 +4,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.timing import assert_costs_little_more, long_text
@@ -11,7 +12,7 @@ from tests.support.timing import assert_costs_little_more, long_text
 from recollect import Message
 from recollect.memory.semantic_recall import ELSEWHERE, HERE, recalled_lines
 from recollect.recall.results import Hit
-from recollect.text.quoting import fenced, fenced_parts, neutralised
+from recollect.text.quoting import fence, fence_text, neutralise, quote, quote_inline
 
 THEN = datetime(2024, 3, 8, 9, 5, tzinfo=UTC)
 
@@ -38,6 +39,7 @@ _pieces = st.sampled_from(
             " ",
             "\n",
             "\t",
+            "\x1b",
             "\u200b",
             "\u200d",
             "\u00ad",
@@ -58,7 +60,7 @@ _CHEVRONS = str.maketrans(
     dict.fromkeys("\uff1c\ufe64\u2039\u3008\u2329\u276e", "<") | dict.fromkeys("\u2215\u2044", "/")
 )
 _UNSEEN = re.compile(
-    r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"[\s\x00-\x1f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 
@@ -75,7 +77,7 @@ def marks(text: str) -> list[str]:
 @example(["<\u200b", "\u200b/\u200bmemory>"], "<memory>")
 def test_there_are_two_marks_whatever_stands_between_them(texts: list[str], label: str) -> None:
     """Marks in any case, with unseen characters inside or spread over several texts, lose their meaning."""
-    parts = fenced_parts(label, texts)
+    parts = fence(label, texts)
     assert len(parts) == len(texts) + 2
     for joint in ("\n", ""):
         whole = joint.join(parts)
@@ -87,17 +89,17 @@ def test_there_are_two_marks_whatever_stands_between_them(texts: list[str], labe
 @given(hostile)
 def test_only_marks_are_changed(text: str) -> None:
     """A text keeps its length, and changes only where a mark would begin; twice changes nothing more."""
-    once = neutralised(text)
+    once = neutralise(text)
     assert len(once) == len(text)
     assert all(after in (before, "[") for before, after in zip(text, once, strict=True))
-    assert neutralised(once) == once
+    assert neutralise(once) == once
 
 
 def test_long_run_of_spaces_costs_no_more_than_its_length() -> None:
     """A mark that is pulled apart by a megabyte of spaces is looked at once, not once for each space."""
     for text, begin in (("<" + " " * 1_000_000 + "x", "<"), ("<" + "\u200b" * 1_000_000 + "memory", "[")):
-        assert neutralised(text).startswith(begin)
-        assert_costs_little_more(neutralised, long_text("a < b and so on; ", len(text)), text)
+        assert neutralise(text).startswith(begin)
+        assert_costs_little_more(neutralise, long_text("a < b and so on; ", len(text)), text)
 
 
 def test_other_brackets_stay_as_they_are() -> None:
@@ -110,14 +112,39 @@ def test_other_brackets_stay_as_they_are() -> None:
         "<m",
         "a<b>c",
     ):
-        assert neutralised(text + ".") == text + "."
+        assert neutralise(text + ".") == text + "."
 
 
 def test_block_is_one_text_when_asked_for_as_text() -> None:
     """The label and the rule stand first, the text between the marks."""
-    lines = fenced("la</memory>bel", "said").splitlines()
+    lines = fence_text("la</memory>bel", "said").splitlines()
     assert lines[0] == '<memory label="la[/memory>bel">'
     assert lines[2:] == ["said", "</memory>"]
+
+
+QUOTED = {
+    "further lines are indented": ("a\nb\r\nc\u2028d", "a\n    b\n    c\n    d"),
+    "empty lines go": ("a\n\n \t\nb  ", "a\n    b"),
+    "hidden words go": ("tea\x1b\u202e\U000e0041", "tea"),
+    "a text that cannot be seen": ("\u200b \n", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), QUOTED.values(), ids=QUOTED)
+def test_text_is_quoted_as_one_item(text: str, expected: str) -> None:
+    """Nothing in it can pass for another item, and nothing is hidden in it."""
+    assert quote(text) == expected
+    assert quote_inline(text, 100) == " ".join(expected.split())
+
+
+@given(hostile, st.integers(1, 40))
+def test_quoted_text_is_bounded(text: str, most: int) -> None:
+    """It says that it was cut, unless nothing was."""
+    for shown in (quote(text, most), quote_inline(text, most)):
+        assert len(shown) <= most + 2
+        assert shown in (quote(text), quote_inline(text, len(text) + 1)) or shown.endswith(" …") or not shown
+    assert quote("four", 4) == "four"
+    assert quote_inline("fours", 4) == "four …"
 
 
 def _hit(text: str, name: object, thread: str, number: int) -> Hit:
@@ -134,7 +161,7 @@ def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple
     """Headings and speakers' lines are as many as there are, however texts and names are broken."""
     hits = [_hit(text, name, thread, number) for number, (text, name, thread) in enumerate(said, 1)]
     texts = recalled_lines(hits, "t")
-    whole = "\n".join(fenced_parts("recalled", texts))
+    whole = "\n".join(fence("recalled", texts))
     assert marks(whole) == ["<memory", "</memory"]
     lines = whole.splitlines()[2:-1]
     threads = {thread for _, _, thread in said}

@@ -11,7 +11,7 @@ from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import MissingExtraError, count_tokens
 from recollect.text import tokens
-from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
+from recollect.text.tokens import ENCODINGS, LONGEST_SEGMENT, Encoding, TokenCutter, truncate
 
 PIECES = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),
@@ -33,7 +33,7 @@ encodings = st.sampled_from(ENCODINGS)
 
 
 def through(cutter: TokenCutter, chunks: list[str]) -> str:
-    """Return what a cutter lets out of a stream."""
+    """Return what a cutter releases of a stream."""
     return "".join(cutter.feed(chunk) for chunk in chunks) + cutter.finish()
 
 
@@ -74,18 +74,18 @@ def test_text_of_words_is_left_alone_when_it_fits(words: list[str], limit: int) 
 def test_stream_is_cut_as_the_whole_text(
     data: st.DataObject, text: str, limit: int, encoding: Encoding
 ) -> None:
-    """What is let out does not depend on how the text comes in pieces."""
+    """What is released does not depend on how the text comes in chunks."""
     cutter = TokenCutter(limit, encoding)
     assert through(cutter, data.draw(cut(text))) == truncate(text, limit, encoding)
 
 
 @given(any_text, limits)
-def test_no_more_is_held_back_than_one_piece(text: str, limit: int) -> None:
+def test_no_more_is_held_back_than_one_segment(text: str, limit: int) -> None:
     """A stream waits for a word, or for the most that is counted of an unbroken text."""
     cutter, out = TokenCutter(limit), 0
     for fed, character in enumerate(text, 1):
         out += len(cutter.feed(character))
-        assert cutter.is_full or fed - out <= LONGEST_PIECE
+        assert cutter.is_full or fed - out <= LONGEST_SEGMENT
 
 
 def test_cut_never_parts_a_word_or_a_character() -> None:
@@ -104,26 +104,6 @@ def test_unbroken_text_is_cut_within_where_nothing_else_is_possible() -> None:
     assert truncate("see https://example.com/" + "path/" * 30, 20).startswith("see https://example.com/path")
     chinese = "\u4eca\u5929\u5929\u6c14\u5f88\u597d" * 30
     assert count_tokens(truncate(chinese, 20)) in range(15, 21)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "expected"),
-    [
-        ("ab", 1, True),
-        ("\r\n", 1, False),
-        ("e\u0301", 1, False),
-        ("\U0001f469\u200d\U0001f52c", 1, False),
-        ("\U0001f469\u200d\U0001f52c", 2, False),
-        ("\U0001f44d\U0001f3fd", 1, False),
-        ("\u1100\u1161", 1, False),
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 1, False),
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2, True),
-        ("\U0001f3f4\U000e0067", 1, False),
-    ],
-)
-def test_characters_of_several_signs_are_known(text: str, place: int, *, expected: bool) -> None:
-    """Accents, joined emoji, colours of skin, flags and Korean syllables stay whole."""
-    assert is_grapheme_break(text, place) is expected
 
 
 def test_messages_of_one_answer_count_together() -> None:
@@ -147,7 +127,7 @@ def test_messages_of_one_answer_count_together() -> None:
 def test_last_message_is_cut_where_the_others_leave_off(
     messages: list[list[str]], size: int, more: int
 ) -> None:
-    """Earlier messages count exactly, though they are counted only when it matters."""
+    """Earlier messages count exactly, however they come in."""
     texts = [" ".join(words) for words in messages]
     used = sum(count_tokens(text) + 2 for text in texts)
     cutter = TokenCutter(used + more)
@@ -158,16 +138,16 @@ def test_last_message_is_cut_where_the_others_leave_off(
     assert through(cutter, chunks) == truncate(last, more)
 
 
-def test_messages_are_not_counted_when_they_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text with fewer bytes than tokens may be is let through as it is; much of it is counted in between."""
-    counted: list[int] = []
+def test_words_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many chunks they come in, and however many messages there are."""
+    counted: list[str] = []
 
     class Counting:
-        """Notes how much is counted."""
+        """Notes what is counted."""
 
         def count(self, text: str) -> int:
             """Count a token for each character."""
-            counted.append(len(text))
+            counted.append(text)
             return len(text)
 
     def tokenizer(encoding: str) -> Counting:
@@ -177,11 +157,15 @@ def test_messages_are_not_counted_when_they_fit_anyway(monkeypatch: pytest.Monke
     monkeypatch.setattr(tokens, "_tokenizer", tokenizer)
     cutter = TokenCutter(10**6)
     for _ in range(3):
-        assert through(cutter, ["some tea ", "for two"]) == "some tea for two"
-    assert not counted
-    for _ in range(100):
-        through(cutter, ["some tea " * 100])
-    assert 60_000 < sum(counted) < 90_000
+        assert through(cutter, ["some te", "a ", "for two"]) == "some tea for two"
+    assert "".join(counted) == "some tea for two" * 3
+
+
+def test_text_is_released_word_by_word() -> None:
+    """A word is held back until it is complete; no later text can change what was released."""
+    cutter = TokenCutter(3)
+    assert [cutter.feed(chunk) for chunk in ("one two thr", "ee four", " five")] == ["one two", " three", ""]
+    assert cutter.is_full
 
 
 @pytest.mark.parametrize("part", ["a", "\u4f60", " ", "\u0301", "\U0001f1e9", "a b", ";\n"])

@@ -1,10 +1,17 @@
-"""Characters that are not what they look like: which of them go, stay, and become Latin letters."""
+"""Characters that are not what they look like: which go, stay, belong together, become Latin letters."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text.unicode import LOOK_ALIKES, is_foldable, is_hidden, unmixed, without_invisible
+from recollect.text.unicode import (
+    LOOK_ALIKES,
+    is_foldable,
+    is_grapheme_break,
+    is_hidden,
+    unmixed,
+    without_invisible,
+)
 
 REMOVED = {
     "zero-width spaces": ("i\u200bg\u200bnore", "ignore"),
@@ -70,3 +77,28 @@ def test_each_look_alike_becomes_its_letter_among_latin_ones(code: int) -> None:
     """It can be part of a word, keeps its case, and the length stays."""
     assert is_foldable(chr(code))
     assert unmixed(f"x{chr(code)}x") == f"x{LOOK_ALIKES[code]}x"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "expected"),
+    [
+        ("ab", 1, True),
+        ("\r\n", 1, False),
+        ("e\u0301", 1, False),
+        ("\U0001f469\u200d\U0001f52c", 1, False),
+        ("\U0001f469\u200d\U0001f52c", 2, False),
+        ("\U0001f44d\U0001f3fd", 1, False),
+        ("\u1100\u1161", 1, False),
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 1, False),
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2, True),
+        ("\U0001f3f4\U000e0067", 1, False),
+        ("\u0915\u094d\u0937", 2, False),
+        ("\ud83d\ude00", 1, False),
+        ("\u200da", 1, True),
+    ],
+)
+def test_text_is_not_cut_within_what_people_see_as_one_character(
+    text: str, place: int, *, expected: bool
+) -> None:
+    """Accents, joined emoji, colours of skin, flags, Korean syllables and Indic clusters stay whole."""
+    assert is_grapheme_break(text, place) is expected

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from recollect.agent.result import Usage
-from recollect.messages import FramePart, Message, TextPart, ToolCall
+from recollect.messages import Message, ToolCall, quoted_texts
+from recollect.text.quoting import BULLET
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,9 @@ def _remembered(message: Message) -> Iterator[tuple[str, str]]:
     if message.origin == "memory" and message.role != "system":
         if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
             yield message.text, f"{message.role} said: {message.text}"
+    elif message.kind == "snapshot":
+        for note in quoted_texts(message):
+            yield note, f"noted: {note.removeprefix(BULLET)}"
     elif message.origin == "memory":
-        for part in message.parts:
-            if isinstance(part, TextPart) and not isinstance(part, FramePart):
-                yield from ((line, line.strip().removeprefix("- ")) for line in part.text.splitlines())
-    elif message.origin == "system":
-        for entry in message.text.split("\n- ")[1:]:  # the entries of a curated file
-            yield entry, f"noted: {entry}"
+        lines = (line for text in quoted_texts(message) for line in text.splitlines())
+        yield from ((line, line.strip().removeprefix(BULLET)) for line in lines)

@@ -44,7 +44,7 @@ def prompt_messages(prompt: object, run_id: str) -> list[Message]:
 
 def _message(item: object, made_id: str) -> Message:
     if isinstance(item, Message):
-        return item.replace(origin="input")
+        return item.replace(origin="input", kind=None)
     if not isinstance(item, Mapping):
         raise InvalidArgumentError("prompt", f"holds a {type(item).__name__}; use Message values or dicts")
     values: dict[object, Any] = dict(cast("Mapping[object, Any]", item))

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from recollect.errors import StorageError
-from recollect.messages import Message
+from recollect.messages import FramePart, Message, TextPart
 from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
+from recollect.text.quoting import BULLET, indent_lines, neutralise
 from recollect.validation import check_id
 
 
@@ -39,17 +40,38 @@ class RecalledItem:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteBlock:
+    """Curated notes under a heading, as the model may be shown them."""
+
+    heading: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Recollection:
     """What a memory has for a run.
 
-    `snapshot` is curated text that belongs into the system prompt. `items` are quoted to the model as
+    `blocks` are curated notes that belong into the system prompt. `items` are quoted to the model as
     untrusted reference, in a message of their own that is never kept. `problems` say what it had to do
     without; the run goes on.
     """
 
-    snapshot: str = ""
+    blocks: tuple[NoteBlock, ...] = ()
     items: tuple[RecalledItem, ...] = ()
     problems: tuple[StorageError, ...] = ()
+
+    @property
+    def snapshot(self) -> str:
+        """The curated notes as the model is shown them."""
+        return "\n".join(part.text for part in self.snapshot_parts())
+
+    def snapshot_parts(self) -> list[TextPart]:
+        """Return the curated notes as the parts of a message; the headings are its frame."""
+        parts: list[TextPart] = []
+        for block in self.blocks:
+            parts.append(FramePart(f"\n{block.heading}" if parts else block.heading))
+            parts += [TextPart(BULLET + neutralise(indent_lines(note))) for note in block.notes]
+        return parts
 
 
 @dataclass(frozen=True, slots=True)

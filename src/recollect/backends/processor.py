@@ -4,16 +4,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
-from recollect.backends.rendering import as_parts, shown_items
+from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
 from recollect.concurrency.tasks import LateWork
 from recollect.errors import RecollectError, WrongOwnerError, reported
-from recollect.messages import ABORTED, Message, now
+from recollect.messages import ABORTED, Message, frame_parts, now
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
+from recollect.text.quoting import BULLET, fence, quote, quote_inline
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+LABEL = "recalled from the memory gateway"
+"""What the block of recalled items is called in the prompt."""
+
+MOST_CHARACTERS = 2_000
+"""How much of one item's text the model is shown."""
+
+MOST_IN_ALL = 24_000
+"""How much of all items together the model is shown; what is beyond is left out, the last first."""
+
+MOST_ITEMS = 100
+"""How many items the model is shown."""
+
+LONGEST_SOURCE = 200
+"""How much the model is shown of where an item comes from."""
 
 _ASKED_AT = "asked_at"
 
@@ -102,14 +117,54 @@ def _said(messages: Sequence[Message], role: str) -> str:
 
 def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
     brought: list[Message] = []
-    if found.snapshot:
-        brought.append(Message("system", found.snapshot, id=f"{ctx.run_id}:snapshot", origin="system"))
-    shown = shown_items(found.items)
+    if snapshot := found.snapshot_parts():
+        brought.append(
+            Message("system", snapshot, id=f"{ctx.run_id}:snapshot", origin="system", kind="snapshot")
+        )
+    shown = quote_items(found.items)
     if shown:
-        brought.append(Message("system", as_parts(shown), id=f"{ctx.run_id}:recalled", origin="memory"))
+        content = frame_parts(fence(LABEL, shown.values()))
+        brought.append(
+            Message("system", content, id=f"{ctx.run_id}:recalled", origin="memory", kind="recalled")
+        )
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
-    ctx.details(facts | ({"items": [item.facts() for item in shown]} if shown else {}))
+    sources = [_facts(found.items[place]) for place in shown]
+    ctx.details(facts | ({"items": sources} if sources else {}))
     return brought
+
+
+def quote_items(items: Sequence[RecalledItem]) -> dict[int, str]:
+    """Return the items that have something to show, by their places, as far as they fit."""
+    shown: dict[int, str] = {}
+    left = MOST_IN_ALL
+    for place, item in enumerate(items[:MOST_ITEMS]):
+        line = _quote_item(item)
+        left -= len(line)
+        if left < 0:
+            break
+        if line:
+            shown[place] = line
+    return shown
+
+
+def _quote_item(item: RecalledItem) -> str:
+    text = quote(item.text, MOST_CHARACTERS)
+    source = quote_inline(item.resource_uri or item.session_id or item.source_scope or "", LONGEST_SOURCE)
+    if not text:
+        return ""
+    return f"{BULLET}({source}) {text}" if source else f"{BULLET}{text}"
+
+
+def _facts(item: RecalledItem) -> dict[str, object]:
+    """Return where an item comes from and how well it fits, for the trace, without quoting it."""
+    names = {
+        "source_scope": item.source_scope,
+        "session_id": item.session_id,
+        "resource_uri": item.resource_uri,
+        "id": item.id,
+    }
+    facts: dict[str, object] = {} if item.score is None else {"score": item.score}
+    return facts | {key: quote_inline(name, LONGEST_SOURCE) for key, name in names.items() if name}
 
 
 def _told(backend: MemoryBackend, error: Exception) -> RecollectError:

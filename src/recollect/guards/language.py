@@ -14,7 +14,7 @@ from recollect.guards.detection import Detection, OnDetection, check_callback, r
 from recollect.messages import Message, Part, TextPart
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fence_text
 from recollect.validation import check_choice, check_int, check_model, check_share
 
 _LOOKED_AT = 4000  # characters; more does not change the answer
@@ -150,7 +150,7 @@ class LanguageDetector(Processor):
             return part
         prompt = (
             f"Translate the text below into the language with the code {self._languages[0]!r}. "
-            "Answer with the translation alone.\n\n" + fenced("text to translate", part.text)
+            "Answer with the translation alone.\n\n" + fence_text("text to translate", part.text)
         )
         return TextPart(await ctx.ask(prompt, str, model=self._model))
 

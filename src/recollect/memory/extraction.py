@@ -10,7 +10,7 @@ from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.memory.fields import Shape, check_names
 from recollect.messages import Message, clean_json
 from recollect.pipeline.context import RunContext
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fence_text, indent_lines
 from recollect.tool_pairs import pair_calls
 from recollect.working_memory import Strategy, is_blank
 
@@ -38,8 +38,7 @@ def talk_of(messages: Sequence[Message]) -> str:
         return ""
     spoken = {("user", "input"), ("assistant", "response")}
     said = [message for message in messages if (message.role, message.origin) in spoken and message.text]
-    # Indented, so that no text can pass for a line that somebody else said.
-    return "\n".join(f"{message.role}: {message.text}".replace("\n", "\n  ") for message in said)
+    return "\n".join(f"{message.role}: {indent_lines(message.text)}" for message in said)
 
 
 async def ask_model(
@@ -60,8 +59,8 @@ async def ask_model(
         (
             "You keep notes about a user up to date.",
             shape.describe(),
-            fenced("what is noted now, as JSON", json.dumps(current, ensure_ascii=False)),
-            fenced("what was said in this turn", talk),
+            fence_text("what is noted now, as JSON", json.dumps(current, ensure_ascii=False)),
+            fence_text("what was said in this turn", talk),
             order,
         )
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlia
 
 from recollect.errors import InvalidArgumentError
 from recollect.memory.json_schema import check_schema, find_problem
+from recollect.text.quoting import indent_lines
 from recollect.validation import check_json_object, check_text
 from recollect.working_memory import is_blank
 
@@ -106,7 +107,7 @@ class Template:
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("\n", "\n  ")  # so that no value looks like a label of its own
+    return indent_lines(text)  # so that no value looks like a label of its own
 
 
 def _placeholders(text: str) -> list[_Piece]:

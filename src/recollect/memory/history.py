@@ -17,7 +17,7 @@ from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced_parts
+from recollect.text.quoting import fence, quote
 from recollect.tool_pairs import assign_units
 from recollect.validation import check_int
 
@@ -179,7 +179,7 @@ def _unasked(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Messa
 def _from_memory(message: Message) -> Message:
     if message.role == "system":
         return message.replace(
-            origin="memory", content=frame_parts(fenced_parts("a stored system message", [message.text]))
+            origin="memory", content=frame_parts(fence("a stored system message", [quote(message.text)]))
         )
     return message.replace(origin="memory")
 

@@ -7,7 +7,7 @@ from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced_parts
+from recollect.text.quoting import fence, quote
 from recollect.validation import check_int
 
 _THREADS_LOOKED_AT = 4  # the latest ones
@@ -40,9 +40,14 @@ class OtherThreadsProcessor(MemoryProcessor):
             return messages
         if not found:
             return messages
-        lines = [f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {m.text}" for m in found]
-        shown = frame_parts(fenced_parts("from other conversations with this user", ["\n".join(lines)]))
-        context = Message("system", shown, id=f"{ctx.run_id}:other-threads", origin="memory")
+        items = [f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {quote(m.text)}" for m in found]
+        context = Message(
+            "system",
+            frame_parts(fence("from other conversations with this user", items)),
+            id=f"{ctx.run_id}:other-threads",
+            origin="memory",
+            kind="other_threads",
+        )
         return [context, *messages]
 
     async def _read(self, ctx: RunContext) -> list[Message]:

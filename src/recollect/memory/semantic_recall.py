@@ -1,8 +1,7 @@
 """Semantic recall: what was said before about this, here or in other threads, goes before the prompt.
 
 Recalled messages are dated, grouped and shown once each; those of this conversation apart from the others.
-`text.quoting` makes the fence around them. Every line of a message is indented, so that none can pass for a
-heading or for another speaker.
+`text.quoting` makes the fence around them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
-from recollect.text.quoting import fenced_parts
+from recollect.text.quoting import fence, quote, quote_inline
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -101,10 +100,11 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
     # One part for each message, so that a check behind memory can take out a single one.
     recalled = Message(
         "system",
-        frame_parts(fenced_parts(LABEL, lines)),
+        frame_parts(fence(LABEL, lines)),
         id=f"{run_id}:semantic-recall",
         metadata={"recalled": [hit.message.id for hit in found]},
         origin="memory",
+        kind="recalled",
     )
     # Behind the other system messages (instructions, working memory), before the conversation.
     place = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
@@ -155,10 +155,9 @@ def _group(heading: str, lines: list[_Line]) -> list[str]:
 
 def _spoken(line: _Line) -> str:
     name = line.message.metadata.get("name")
-    known = " ".join(name[:_LONGEST_NAME].split()) if isinstance(name, str) else ""
+    known = quote_inline(name, _LONGEST_NAME) if isinstance(name, str) else ""
     who = f"{known} ({line.message.role})" if known else line.message.role
-    text = "\n    ".join(line.text.splitlines())  # at every kind of line break, not at \n alone
-    return f"  {line.message.created_at:%H:%M} {who}: {text}"
+    return f"  {line.message.created_at:%H:%M} {who}: {quote(line.text)}"
 
 
 def _excerpt(hit: Hit) -> str:

@@ -29,7 +29,7 @@ from recollect.pipeline.context import RunContext
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
-from recollect.text.quoting import fenced_parts
+from recollect.text.quoting import fence
 from recollect.validation import check_choice, check_flag, check_model
 from recollect.working_memory import STRATEGIES, Strategy, WorkingMemory, is_padding
 
@@ -120,8 +120,14 @@ class WorkingMemoryProcessor(MemoryProcessor):
         if not text:
             return messages
         about = "this user" if self._extent == "resource" else "this conversation"
-        shown = frame_parts(fenced_parts(f"what is known about {about}", [text]))
-        return [Message("system", shown, id=f"{ctx.run_id}:working-memory", origin="memory"), *messages]
+        known_fields = Message(
+            "system",
+            frame_parts(fence(f"what is known about {about}", [text])),
+            id=f"{ctx.run_id}:working-memory",
+            origin="memory",
+            kind="working_memory",
+        )
+        return [known_fields, *messages]
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage what the turn, as it stands at this place, may change."""

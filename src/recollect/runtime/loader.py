@@ -128,7 +128,7 @@ class EngineLoader:
         check_names(shown.names)
         chosen = config.model if model is None else model
         agent = Agent(
-            OfflineAssistant(shown.names) if chosen == "offline" else chosen,
+            OfflineAssistant(shown.names, search) if chosen == "offline" else chosen,
             instructions="\n\n".join(filter(None, (config.instructions, backend.rule))),
             tools=tools,
             memory=SessionMemory(handle, processor, last_messages=config.last_messages),

@@ -6,7 +6,6 @@ from typing import ClassVar
 from recollect.messages import Message
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
-from recollect.runtime.skills import is_skill
 
 
 class ContextBuilder(Processor):
@@ -37,4 +36,4 @@ def _rank(message: Message) -> int:
         return 3
     if message.origin == "memory":
         return 2
-    return 1 if is_skill(message) else 0
+    return 1 if message.kind == "skill" else 0

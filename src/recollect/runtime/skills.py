@@ -87,11 +87,6 @@ def _is_name(name: str) -> bool:
     return name.isprintable() and not name.startswith(".") and len(name) <= _LONGEST_NAME
 
 
-def is_skill(message: Message) -> bool:
-    """Whether a message is a skill's text."""
-    return message.origin == "system" and ":skill:" in message.id
-
-
 def _message(skill: Skill, run_id: str) -> Message:
     text = f"The skill {skill.name!r} is active for this request:\n\n{skill.text}"
-    return Message("system", text, id=f"{run_id}:skill:{skill.name}", origin="system")
+    return Message("system", text, id=f"{run_id}:skill:{skill.name}", origin="system", kind="skill")

@@ -96,6 +96,7 @@ class _Draft:
         "body",
         "created_at",
         "id",
+        "kind",
         "metadata",
         "number",
         "origin",
@@ -127,6 +128,7 @@ def decode_message(row: Row) -> Message:
         draft.run_id,
         _unit,
     ) = row
+    draft.kind = None
     draft.body = text if parts is None else decode_parts(parts)
     draft.metadata = {} if metadata is None else decode_metadata(metadata)
     draft.created_at = _EPOCH + timedelta(0, 0, created_at)

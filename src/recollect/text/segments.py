@@ -10,8 +10,9 @@ window only, so the time grows with the number of pieces, and that is bounded.
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
+
+from recollect.text.unicode import is_grapheme_break
 
 __all__ = ["MAX_PIECES", "Piece", "pieces"]
 
@@ -33,14 +34,6 @@ _BORDERS = (
     ),
     re.compile(r"[,;:\uff0c\u3001\uff1b\uff1a]\s*+|\s++"),
 )
-
-_JOINER = "\u200d"
-_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-_LONGEST_FLAGS = 1_000  # letters of flags in a row that are counted
-_VIRAMA = 9  # the combining class of the sign that ties two Indic consonants together
-_HANGUL = range(0x1160, 0x1200)  # vowels and tails that are written onto the letter before them
-_SKIN = range(0x1F3FB, 0x1F400)
-_TAGS = range(0xE0020, 0xE0080)
 
 
 class Piece(NamedTuple):
@@ -101,29 +94,6 @@ def _last(border: re.Pattern[str], text: str, begin: int, end: int) -> int:
 def _between_characters(text: str, place: int) -> int:
     """Return the nearest place at or before `place` where what a reader sees as one character is not torn."""
     for back in range(_MAX_MARKS):
-        if not _joined(text, place - back):
+        if is_grapheme_break(text, place - back):
             return place - back
     return place
-
-
-def _joined(text: str, place: int) -> bool:
-    """Say whether the characters on both sides of a place belong together."""
-    before, after = text[place - 1], text[place]
-    if after.isascii():
-        return before == "\r" and after == "\n"
-    if _JOINER in (before, after) or unicodedata.category(after).startswith("M"):
-        return True
-    if unicodedata.combining(before) == _VIRAMA or (
-        "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
-    ):
-        return True
-    if after in _FLAG_LETTERS:
-        return _flag_is_torn(text, place)
-    code = ord(after)
-    return code in _HANGUL or code in _SKIN or code in _TAGS
-
-
-def _flag_is_torn(text: str, place: int) -> bool:
-    """Say whether an odd number of flag letters stands before the place; two of them make a flag."""
-    before = text[max(0, place - _LONGEST_FLAGS) : place]
-    return (len(before) - len(before.rstrip(_FLAG_LETTERS))) % 2 == 1

@@ -22,6 +22,8 @@ from itertools import groupby
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from recollect.text.unicode import IGNORABLE
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -53,13 +55,6 @@ _CLITIC = re.compile(r"'(?:[sdm]|ll|re|ve)\Z")
 
 _LATIN_WORD = re.compile(
     r"[a-z'\u00df-\u00f6\u00f8-\u02af\u0300-\u036f\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff\uab30-\uab64]+"
-)
-
-# Unicode's default-ignorable characters (soft hyphen, joiners, variation selectors, direction marks ...):
-# invisible inside a word, so they must not tear it. ZERO WIDTH SPACE is left out, for it does part words.
-_IGNORABLE = (
-    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 
 # Letters and marks of the scripts cut into bigrams. Their digits and punctuation are left to the word rule.
@@ -214,7 +209,8 @@ def _patterns() -> _Patterns:
     # The look-ahead spares every word's end a walk through the long list of marks.
     letters = rf"\w++(?:(?![\x00-\x7f])[{marks}]++\w*+)*+"
     return _Patterns(
-        ignorable=re.compile(f"[{_IGNORABLE}]+"),
+        # Invisible inside a word, so they must not tear it. ZERO WIDTH SPACE does part words.
+        ignorable=re.compile("[{}]+".format(IGNORABLE.replace("\u200b-", "\u200c-"))),
         # 30 marks is the bound of Unicode's stream-safe format (UAX 15); words never come near it. Symbols
         # match too, which does no harm: they part words as the space does.
         long_marks=re.compile(r"[^\w\x00-\x7f]{31,}+"),

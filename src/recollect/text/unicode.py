@@ -1,4 +1,4 @@
-"""Characters that are not what they look like: invisible ones, and letters that pose as Latin.
+"""Characters that are not what they look like: invisible ones, joined ones, letters that pose as Latin.
 
 Zero-width characters, bidirectional controls, tag characters and variation selectors can carry hidden
 words. They stay only where writing needs them: in emoji (families, flags, skin tones, keycaps), between
@@ -13,6 +13,16 @@ Russian.
 from __future__ import annotations
 
 import re
+import unicodedata
+
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Unicode's default-ignorable characters, for a regex class: joiners, direction marks, tags and so on."""
+
+HIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufff9-\ufffb{IGNORABLE}"
+"""All characters that cannot be seen by themselves, for a regex class: control characters too."""
 
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 # Symbols that may have the look of an emoji.
@@ -37,18 +47,13 @@ _VARIANT = (
     "(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e011f]"
     "|(?<=[\u1820-\u18af])[\u180b-\u180d\u180f]"
 )
-_HIDDEN_CLASS = (
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
-)
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f"
 _MOST_MARKS = 16
 _EVERYTHING = re.compile(
-    f"(?P<keep>{_KEYCAP}|{_TAG_FLAG}|{_SEQUENCE}|{_JOINER}|{_VARIANT})|[{_HIDDEN_CLASS}]+"
+    f"(?P<keep>{_KEYCAP}|{_TAG_FLAG}|{_SEQUENCE}|{_JOINER}|{_VARIANT})|[{HIDDEN}]+"
     f"|(?P<marks>[{_MARKS}]{{{_MOST_MARKS}}})[{_MARKS}]+"
 )
-_HIDDEN = re.compile(f"[{_HIDDEN_CLASS}]")
+_HIDDEN = re.compile(f"[{HIDDEN}]")
 
 
 def without_invisible(text: str) -> str:
@@ -61,6 +66,32 @@ def without_invisible(text: str) -> str:
 def is_hidden(character: str) -> bool:
     """Whether a character cannot be seen by itself, needed or not."""
     return _HIDDEN.match(character) is not None
+
+
+_VIRAMA_CLASS = 9  # the combining class of what ties two Indic consonants together
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+_MOST_FLAG_LETTERS = 1_000  # in a row that are counted
+# The later letters of a Korean syllable, the colour of a skin, the letters of a flag of a region.
+_WRITTEN_ON = re.compile(f"[\u1160-\u11ff{_SKIN}\U000e0020-\U000e007f]")
+
+
+def is_grapheme_break(text: str, place: int) -> bool:
+    """Whether a text may be cut at a place without taking a character apart that people see as one."""
+    before, after = text[place - 1], text[place]
+    if after.isascii():
+        return (before, after) != ("\r", "\n")
+    if _ZWJ in (before, after) or unicodedata.category(after).startswith("M"):
+        return False
+    if unicodedata.combining(before) == _VIRAMA_CLASS or _is_surrogate_pair(before, after):
+        return False
+    if after in _FLAG_LETTERS:
+        letters = text[max(0, place - _MOST_FLAG_LETTERS) : place]
+        return (len(letters) - len(letters.rstrip(_FLAG_LETTERS))) % 2 == 0  # two letters make a flag
+    return not _WRITTEN_ON.match(after)
+
+
+def _is_surrogate_pair(before: str, after: str) -> bool:
+    return "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
 
 
 def _kept(match: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ from recollect.guards.injection import detector as prompt_injection
 from recollect.guards.injection.detector import NOTICE, Judgement
 from recollect.messages import FramePart, frame_parts
 from recollect.pipeline.context import RunState
-from recollect.text.quoting import fenced_parts
+from recollect.text.quoting import fence
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def _after(
 
 
 def _recalled(*texts: str) -> Message:
-    return Message("system", frame_parts(fenced_parts("recalled from memory", texts)), origin="memory")
+    return Message("system", frame_parts(fence("recalled from memory", texts)), origin="memory")
 
 
 async def test_an_attack_is_blocked_by_default_without_quoting_it() -> None:

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.base import AuditLog, CompletedRun, Recollection, StartedRun
+from recollect.backends.base import AuditLog, CompletedRun, NoteBlock, Recollection, StartedRun
 from recollect.backends.curated.entries import LIMITS, TARGETS, Change, Refusal, Target, read_change
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.backends.curated.review import enqueue
-from recollect.backends.curated.snapshot import render, render_problem
+from recollect.backends.curated.snapshot import block_of, block_of_problem
 from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
@@ -122,15 +122,17 @@ class CuratedMemoryBackend:
         """Do nothing: no file is kept open."""
 
     def _recollection(self) -> Recollection:
-        blocks: list[str] = []
+        blocks: list[NoteBlock] = []
         problems: list[StorageError] = []
         for target in TARGETS:
             try:
-                blocks.append(render(target, self.folder.read(target).entries, self.folder.limits[target]))
+                entries = self.folder.read(target).entries
             except StorageError as error:
                 problems.append(error)
-                blocks.append(render_problem(target))
-        return Recollection(snapshot="\n\n".join(filter(None, blocks)), problems=tuple(problems))
+                blocks.append(block_of_problem(target))
+            else:
+                blocks += [block_of(target, entries, self.folder.limits[target])] if entries else []
+        return Recollection(tuple(blocks), problems=tuple(problems))
 
 
 def _changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:

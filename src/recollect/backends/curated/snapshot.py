@@ -9,13 +9,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from recollect.backends.base import NoteBlock
 from recollect.backends.curated.entries import DELIMITER, Target, usage
 from recollect.backends.curated.standing_orders import find_standing_order
 from recollect.guards.injection.evidence import find_injections
 from recollect.guards.injection.reading import read
 from recollect.guards.injection.rules import find_by_rules
 from recollect.text.normalizing import Style, normalised
-from recollect.text.quoting import neutralised
 from recollect.text.unicode import without_invisible
 
 # Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
@@ -31,17 +31,16 @@ _KEPT = 2048  # texts whose verdict is remembered: every run looks at every entr
 _TITLES: dict[Target, str] = {"memory": "MEMORY (your own notes)", "user": "USER (who the user is)"}
 
 
-def render(target: Target, entries: Sequence[str], limit: int) -> str:
-    """Return one file as a block with a header, for which no line of an entry can pass."""
-    if not entries:
-        return ""
-    lines = ["- " + "\n  ".join(neutralised(text).splitlines()) for text in shown(entries, limit)]
-    return "\n".join([f"{_TITLES[target]} [{usage(entries, limit)}]", *lines])
+def block_of(target: Target, entries: Sequence[str], limit: int) -> NoteBlock:
+    """Return the notes of one file, as a model may see them, under a heading that says how full it is."""
+    return NoteBlock(f"{_TITLES[target]} [{usage(entries, limit)}]", tuple(shown(entries, limit)))
 
 
-def render_problem(target: Target) -> str:
+def block_of_problem(target: Target) -> NoteBlock:
     """Return what stands in the place of a file that cannot be read."""
-    return f"{_TITLES[target]} [cannot be read now; changes are refused until a person has repaired it]"
+    return NoteBlock(
+        f"{_TITLES[target]} [cannot be read now; changes are refused until a person has repaired it]"
+    )
 
 
 def shown(entries: Sequence[str], limit: int) -> list[str]:

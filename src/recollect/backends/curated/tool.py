@@ -125,8 +125,11 @@ def _answered(folder: CuratedFolder, call: _Call, staged: list[Change], *, appro
     outcome = planned(entries, change, limit) if isinstance(change, Change) else change
     if isinstance(outcome, Plan):
         when = "it waits for a person's approval" if approval else "it is kept with this turn"
-        becomes = "nothing changes" if outcome.entries == entries else when
+        is_change = outcome.entries != entries
+        becomes = when if is_change else "nothing changes"
+        waits = {"waits_for_approval": True} if approval and is_change else {}
         facts = {
+            **waits,
             "usage": usage(outcome.entries, limit),
             "entry_count": len(outcome.entries),
             "message": f"{', '.join(outcome.done)}; {becomes}",

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from recollect.messages import FramePart, Message, TextPart
+from recollect.messages import Message, quoted_texts
 from recollect.runtime.loop import AgentRunResult
-from recollect.runtime.skills import is_skill
 from recollect.storage.records import AuditEvent
+from recollect.text.quoting import BULLET
 from recollect.trace import TraceEntry
 
 _LONGEST = 400
@@ -30,12 +30,11 @@ def explanation(result: AgentRunResult, events: Sequence[AuditEvent] = ()) -> st
 def _shown(message: Message) -> Iterator[str]:
     if message.origin == "memory" and message.role == "system":
         yield "recalled:"
-        quoted = [part for part in message.parts if isinstance(part, TextPart)]
-        items = [part.text for part in quoted if not isinstance(part, FramePart)]
-        yield from (f"  {number}. {_cut(item.removeprefix('- '))}" for number, item in enumerate(items, 1))
+        items = enumerate(quoted_texts(message), 1)
+        yield from (f"  {number}. {_cut(item.removeprefix(BULLET))}" for number, item in items)
         return
     if message.origin == "system":
-        yield f"{'skill' if is_skill(message) else 'system prompt'}:"
+        yield f"{'skill' if message.kind == 'skill' else 'system prompt'}:"
         yield from (f"  {_cut(line)}" for line in message.text.splitlines() if line.strip())
         return
     source = "history" if message.origin == "memory" else "this turn"

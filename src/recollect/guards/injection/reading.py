@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.guards.injection.folding import Folded, fold, fold_word
+from recollect.text.folding import Folded, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,7 +261,7 @@ def _index() -> _Index:
     prefixes: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for kind, entries in classes():
-        for entry in map(fold_word, entries):
+        for entry in (fold(entry).text for entry in entries):
             parts = tuple(re.split(r" +", entry))
             if len(parts) > 1:
                 phrases.setdefault(parts[0], []).append((parts, kind))

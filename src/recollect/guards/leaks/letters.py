@@ -10,6 +10,8 @@ from itertools import islice
 from operator import sub
 from string import ascii_letters, digits, punctuation, whitespace
 
+from recollect.text.folding import fold_character
+
 BREAK = "\0"
 """Stands for a long gap; it is part of no text that is looked for."""
 
@@ -122,6 +124,6 @@ _FORMS = _Forms()
 @lru_cache(maxsize=8192)
 def _folded(mark: str) -> str:
     """Return the letters of one character: none for a mark or a blank, several for a ligature."""
-    plain = unicodedata.normalize("NFKD", mark).casefold()
-    letters = "".join(part for part in plain if part.isalnum())[:_MOST_LETTERS]
+    plain = unicodedata.normalize("NFKD", fold_character(mark))
+    letters = "".join(filter(str.isalnum, plain))[:_MOST_LETTERS]
     return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _WIDE else letters

@@ -1,8 +1,6 @@
 """Sessions as a model is shown them: quoted as data, one line a message, and never too much.
 
-What was said in a session may try to pass for another speaker's line, or to leave the quotation. So every
-further line of a text is indented, ids and titles are kept to one line, and all of it stands inside
-memory's fence.
+Texts are quoted like all that memory shows. Ids and titles are JSON, so that a model can repeat them.
 """
 
 import json
@@ -12,7 +10,7 @@ from datetime import datetime
 
 from recollect.messages import Message
 from recollect.storage.records import DEFAULT_TITLE, Thread
-from recollect.text.quoting import fenced
+from recollect.text.quoting import fence_text, quote, quote_inline
 from recollect.text.terms import terms_of
 
 MOST_CHARACTERS = 12_000
@@ -68,9 +66,9 @@ def shown_matches(matches: Sequence[SessionMatch]) -> str:
         for match in matches:
             found.append(_heading(match.session))
             for hit in match.hits:
-                found += [_spoken(message, message.text, length) for message in hit.before]
-                found.append(_spoken(hit.message, hit.snippet, len(hit.snippet), mark=">"))
-                found += [_spoken(message, message.text, length) for message in hit.after]
+                found += [_quote_message(message, length) for message in hit.before]
+                found.append(quote_hit(hit))
+                found += [_quote_message(message, length) for message in hit.after]
         return found
 
     return _fitted("found in other sessions", lines)
@@ -82,12 +80,12 @@ def shown_passage(passage: Passage, marked: str | None = None) -> str:
     def lines(length: int) -> list[str]:
         found = [_heading(passage.session)]
         found += [
-            _spoken(message, message.text, length, mark=">" if message.id == marked else " ")
+            _quote_message(message, length, mark=">" if message.id == marked else " ")
             for message in passage.messages
         ]
         if passage.tail:
             found.append("  … (what is between is left out; scroll to see it)")
-        return found + [_spoken(message, message.text, length) for message in passage.tail]
+        return found + [_quote_message(message, length) for message in passage.tail]
 
     return _fitted("from a session", lines)
 
@@ -97,11 +95,16 @@ def shown_summaries(summaries: Sequence[SessionSummary]) -> str:
 
     def lines(length: int) -> list[str]:
         return [
-            f"{_heading(summary.session)} {_cut(' '.join(summary.first_words.split()), min(length, 200))}"
+            f"{_heading(summary.session)} {quote_inline(summary.first_words, min(length, 200))}"
             for summary in summaries
         ]
 
     return _fitted("recent sessions", lines)
+
+
+def quote_hit(hit: SessionHit) -> str:
+    """Return the line of a message that was found."""
+    return _spoken(hit.message, quote(hit.snippet), mark=">")
 
 
 def snippet_of(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
@@ -128,10 +131,10 @@ def _fitted(label: str, lines: Callable[[int], list[str]]) -> str:
     for length in _LENGTHS:
         shown = lines(length)
         if _size(shown) <= room:
-            return fenced(label, "\n".join(shown))
+            return fence_text(label, "\n".join(shown))
     while _size(shown) > room:
         shown.pop()
-    return fenced(label, "\n".join([*shown, "(more was found than can be shown; narrow the search)"]))
+    return fence_text(label, "\n".join([*shown, "(more was found than can be shown; narrow the search)"]))
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -139,23 +142,25 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _heading(session: Thread) -> str:
-    title = "" if session.title in ("", DEFAULT_TITLE) else f" {_quoted(_cut(session.title, _LONGEST_TITLE))}"
+    is_named = session.title not in ("", DEFAULT_TITLE)
+    title = f" {_as_json(quote_inline(session.title, _LONGEST_TITLE))}" if is_named else ""
     when = session.last_message_at or session.created_at
-    return f"Session {_quoted(session.id)}{title}, last talk {_time(when)}, {session.message_count} messages:"
+    return (
+        f"Session {_as_json(session.id)}{title}, last talk {_time(when)}, {session.message_count} messages:"
+    )
 
 
-def _spoken(message: Message, text: str, length: int, *, mark: str = " ") -> str:
-    said = "\n      ".join(_cut(text, length).splitlines())  # at every kind of line break, not at \n alone
-    return f"{mark} {_time(message.created_at)} {message.role} (message {_quoted(message.id)}): {said}"
+def _quote_message(message: Message, length: int, *, mark: str = " ") -> str:
+    return _spoken(message, quote(message.text, length), mark=mark)
 
 
-def _quoted(text: str) -> str:
+def _spoken(message: Message, quoted: str, *, mark: str) -> str:
+    return f"{mark} {_time(message.created_at)} {message.role} (message {_as_json(message.id)}): {quoted}"
+
+
+def _as_json(text: str) -> str:
     """Return an id or a title as JSON, which has no line breaks; what can be read stays as it is."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]} …"
 
 
 def _time(time: datetime) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.pipeline.context import tool_context
 from recollect.runtime.sessions.text import shown_matches, shown_passage, shown_summaries
-from recollect.text.quoting import neutralised
+from recollect.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from recollect.runtime.sessions.search import SessionSearch
@@ -87,6 +87,6 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
             recent = await search.browse(limit=limit, without_session=here)
             return shown_summaries(recent) if recent else NO_SESSIONS
         except (MemoryNotFoundError, InvalidArgumentError) as error:
-            return neutralised(f"{error}. Give no arguments to see the recent sessions.")
+            return neutralise(f"{error}. Give no arguments to see the recent sessions.")
 
     return session_search

@@ -1,7 +1,7 @@
 """Making text plain enough to compare: small letters without accents, no invisible or look-alike letters.
 
 Every character of the plain text knows where it stood before, so that what is found there can be shown in the
-text as it was given.
+text as it was given: "É\u200bté" becomes "ete", from the places 0, 2 and 3.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Folded(NamedTuple):
     length: int
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a stretch of the plain text stands in the text as it was given."""
+        """Return where a part of the plain text stands in the text as it was given."""
         if self.places is None:
             return start, end
         last = self.places[end - 1] if end > start else self.places[start]
@@ -40,28 +40,22 @@ def fold(text: str) -> Folded:
     """Return a text in small plain letters."""
     if text.isascii():
         return Folded(text.lower(), None, len(text))
-    pieces: list[str] = []
+    plain: list[str] = []
     places = array("L")
     for match in _ASCII_OR_ONE.finditer(text):
         start, end = match.span()
         if text[start] < "\x80":
-            pieces.append(match[0].lower())
+            plain.append(match[0].lower())
             places.extend(range(start, end))
-        elif plain := _plain(match[0]):
-            pieces.append(plain)
-            places.extend([start] * len(plain))
-    folded = "".join(pieces)
-    return Folded(unmixed(folded), places, len(text))
+        elif letters := fold_character(match[0]):
+            plain.append(letters)
+            places.extend([start] * len(letters))
+    return Folded(unmixed("".join(plain)), places, len(text))
 
 
-def fold_word(word: str) -> str:
-    """Return a word in the same form, for tables."""
-    return fold(word).text
-
-
-@lru_cache(maxsize=4096)
-def _plain(character: str) -> str:
-    """Return what is left of a character that is not ASCII: nothing of what cannot be seen, and no accent."""
+@lru_cache(maxsize=8192)
+def fold_character(character: str) -> str:
+    """Return what is left of one character: nothing of what cannot be seen, and no accent."""
     category = unicodedata.category(character)
     if category in ("Cf", "Mn", "Me") and (category == "Cf" or _is_dropped_mark(character)):
         return ""
