@@ -10,6 +10,7 @@ from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import ABORTED, Message, frame_parts, now
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
+from recollect.pipeline.prompt_order import insert
 from recollect.text.quoting import BULLET, fence, quote, quote_inline
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class BackendProcessor(Processor):
             return messages
         if found.problems:
             ctx.degrade(reported(found.problems))
-        return [*_brought_in(found, ctx), *messages]
+        for brought in _brought_in(found, ctx):
+            messages = insert(messages, [brought])
+        return messages
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage what the backend is to keep.

@@ -14,6 +14,7 @@ from recollect.errors import ConflictError, StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
+from recollect.pipeline.prompt_order import insert
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
@@ -142,10 +143,7 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
             return messages
         known = repeated_ids(messages, stored)
         prompt = [message for message in messages if message.id not in known]
-        shown = _history(stored, prompt, self._limit, with_system=self._with_system)
-        said = (index for index, m in enumerate(prompt) if m.origin == "input" and m.role != "system")
-        place = next(said, len(prompt))
-        return prompt[:place] + shown + prompt[place:]
+        return insert(prompt, _history(stored, prompt, self._limit, with_system=self._with_system))
 
     async def _read(self, store: Store, scope: Scope, messages: list[Message]) -> list[Message]:
         sent = len(sent_before_the_prompt(messages))

@@ -4,6 +4,7 @@ from recollect.errors import StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
+from recollect.pipeline.prompt_order import insert
 from recollect.scope import UNSET, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
@@ -48,7 +49,7 @@ class OtherThreadsProcessor(MemoryProcessor):
             origin="memory",
             kind="other_threads",
         )
-        return [context, *messages]
+        return insert(messages, [context])
 
     async def _read(self, ctx: RunContext) -> list[Message]:
         store, scope = await self._memory_of(ctx)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
+from recollect.pipeline.prompt_order import insert
 from recollect.recall.settings import RecallOptions, RecallSettings
 from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fence, quote, quote_inline
@@ -106,9 +107,7 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
         origin="memory",
         kind="recalled",
     )
-    # Behind the other system messages (instructions, working memory), before the conversation.
-    place = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
-    return [*messages[:place], recalled, *messages[place:]]
+    return insert(messages, [recalled])
 
 
 def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:

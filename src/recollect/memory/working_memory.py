@@ -26,6 +26,7 @@ from recollect.memory.extraction import (
 from recollect.memory.fields import Shape, Template, read_schema
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
+from recollect.pipeline.prompt_order import insert
 from recollect.scope import UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
@@ -127,7 +128,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
             origin="memory",
             kind="working_memory",
         )
-        return [known_fields, *messages]
+        return insert(messages, [known_fields])
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage what the turn, as it stands at this place, may change."""

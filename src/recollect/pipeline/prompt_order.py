@@ -1,8 +1,63 @@
-"""Where the present turn begins in a prompt: what stands before it is history, wherever it came from."""
+"""The order in which a model is shown what it is shown; this file alone decides it.
+
+An agent with a `Memory`: instructions, working memory, other threads, the caller's own system messages,
+recalled context, history, this turn. Each processor of memory inserts what it brings by `insert`.
+
+The runtime's agent: instructions, snapshot, skills, recalled memory, history, this turn. `ContextBuilder`
+puts them in that order.
+"""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from recollect.messages import Message
+from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import Processor
+
+
+def insert(messages: Sequence[Message], brought: Sequence[Message]) -> list[Message]:
+    """Return a prompt with messages of one kind that memory brings, at the place of their kind."""
+    place = _place_of(brought[0], messages) if brought else 0
+    return [*messages[:place], *brought, *messages[place:]]
+
+
+def _place_of(brought: Message, messages: Sequence[Message]) -> int:
+    if brought.kind == "recalled":
+        return next((place for place, m in enumerate(messages) if m.role != "system"), 0)
+    if brought.kind is None:  # history
+        said = (place for place, m in enumerate(messages) if m.origin == "input" and m.role != "system")
+        return next(said, len(messages))
+    return 0
+
+
+class ContextBuilder(Processor):
+    """Orders the prompt of the runtime's agent.
+
+    It only orders: what is shown, and whether it may be, others have decided.
+    """
+
+    id = "context-builder"
+    edits = "view"
+    observes: ClassVar[bool] = True
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
+        """Order the view; what is kept is not touched."""
+        return self.build_messages(messages)
+
+    @staticmethod
+    def build_messages(messages: Sequence[Message]) -> list[Message]:
+        """Return messages in order; those of one kind keep theirs."""
+        return sorted(messages, key=_rank)
+
+
+def _rank(message: Message) -> int:
+    if message.origin in ("input", "response"):
+        return 4
+    if message.role != "system":
+        return 3
+    if message.origin == "memory":
+        return 2
+    return 1 if message.kind == "skill" else 0
 
 
 def start_of_turn(messages: Sequence[Message]) -> int:

@@ -9,6 +9,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
+from recollect.pipeline.prompt_order import insert
 from recollect.validation import check_text
 
 SKILL_FILE = "SKILL.md"
@@ -79,7 +80,7 @@ class SkillsProcessor(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put one message for each skill before the conversation."""
         skills = cast("Sequence[Skill]", ctx.context.get(SKILLS, ()))
-        return [*(_message(skill, ctx.run_id) for skill in skills), *messages]
+        return insert(messages, [_message(skill, ctx.run_id) for skill in skills])
 
 
 def _is_name(name: str) -> bool:

@@ -11,7 +11,7 @@ from recollect.errors import MemoryNotFoundError
 from recollect.memory.history import MessageHistoryProcessor, MessagePersistenceProcessor
 from recollect.messages import Message, now
 from recollect.pipeline.processor import Processor
-from recollect.runtime.prompt_order import ContextBuilder
+from recollect.pipeline.prompt_order import ContextBuilder
 from recollect.runtime.sessions.text import SessionSummary
 from recollect.runtime.skills import SkillsProcessor
 from recollect.scope import Scope

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message
-from recollect.runtime.prompt_order import ContextBuilder
+from recollect.pipeline.prompt_order import ContextBuilder
 
 IN_ORDER = [
     Message("system", "snapshot", id="r:snapshot", origin="system"),
