@@ -130,7 +130,7 @@ class PIIFinder:
         # What is given up at the end of patience must be the match, without what stands right before it.
         return max(_begin_of_word(text[:place]), min(place, len(text) - _PATIENCE))
 
-    def quiet_to(self, text: str, start: int) -> int:
+    def skip_to(self, text: str, start: int) -> int:
         """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
 
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
