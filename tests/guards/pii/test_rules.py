@@ -12,7 +12,7 @@ from tests.support.strategies import cleaned
 
 from recollect import PIIDetector
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding, settled
+from recollect.guards.pii.finding import Finding, merge_findings
 
 CORPUS = Path(__file__).resolve().parents[2] / "data" / "pii.jsonl"
 FLOOR = 0.99
@@ -189,5 +189,5 @@ def test_addresses_on_the_web_are_found_when_they_are_asked_for(text: str, kinds
 
 def test_overlapping_findings_are_one_of_the_better_kind() -> None:
     """Nothing of either is left over."""
-    found = settled([Finding("phone", 5, 20), Finding("iban", 0, 10), Finding("own", 30, 31)])
+    found = merge_findings([Finding("phone", 5, 20), Finding("iban", 0, 10), Finding("own", 30, 31)])
     assert found == [Finding("iban", 0, 20), Finding("own", 30, 31)]

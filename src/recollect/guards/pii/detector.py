@@ -11,7 +11,7 @@ from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.holdback import REDACTED, HoldBack, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding, settled
+from recollect.guards.pii.finding import Finding, merge_findings
 from recollect.guards.pii.numbers import REGIONS
 from recollect.guards.pii.presidio import Engine
 from recollect.guards.spans import SpanGuard
@@ -148,7 +148,7 @@ class PIIDetector(SpanGuard):
     def _findings(self, text: str, start: int) -> list[Finding]:
         found = self._finder.find(text, start)
         if self._engine is not None:
-            found = settled([*found, *_asked(self._engine, text)])
+            found = merge_findings([*found, *_asked(self._engine, text)])
         return [
             item for item in found if item.end > start and not self._is_allowed(text[item.start : item.end])
         ]

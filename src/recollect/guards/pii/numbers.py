@@ -12,7 +12,8 @@ from string import ascii_letters
 from typing import NamedTuple, cast
 
 from recollect.guards.pii.context_words import has_any, meaning_before, words_before
-from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.finding import Finding, Kind
+from recollect.guards.pii.runs import RunKind
 
 _GROUP = re.compile(r"[0-9]+")
 _LONGEST, _SHORTEST = 19, 12
@@ -50,7 +51,7 @@ _MOST_GROUPS = 7
 _LEAST_GROUP = 3
 
 
-def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
     if end - start < _SHORTEST:
         return
@@ -118,7 +119,7 @@ _SURE = 0.9
 _UNSURE = 0.6
 
 
-def find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find numbers that could have been given to somebody."""
     for found in _NUMBER.finditer(text, start, end):
         area, mark, group, serial = found.groups()
@@ -173,7 +174,7 @@ _IBAN_WORDS = (
 )
 
 
-def find_ibans(text: str) -> Iterator[Finding]:
+def _find_ibans(text: str) -> Iterator[Finding]:
     """Find account numbers whose check digits are right, or that are called so and have the right length.
 
     One in one piece may have another length, and where words name it, another country.
@@ -191,9 +192,10 @@ def find_ibans(text: str) -> Iterator[Finding]:
                 yield Finding("iban", *piece.span(), 0.7)
 
 
-def open_iban(text: str) -> int:
+def _open_iban(text: str) -> int:
     """Return where a number at the end of a text may have begun that is not complete."""
-    found = _OPEN.search(text, max(0, len(text) - _WIDEST))
+    begin = max(0, len(text) - _WIDEST - 4)
+    found = _OPEN.search(text, begin) if _GROUP.search(text, begin) else None
     return found.start() if found and found[1].upper() in _LENGTHS else len(text)
 
 
@@ -212,6 +214,12 @@ _MONTH = r"(?:0[1-9]|1[0-2])"
 _SPANISH_CHECK = "[TRWAGMYFPDXBNJZSQVHLCKE]"
 _UNLIKE = r"(?!(\d)(?:\D?\1){10})"  # the same digit eleven times fits, and is nobody's
 _MARKS = re.compile(r"[ .\-/+()\u00a0\u202f\u2011]")
+_NATIONAL_SCORE = 0.85
+_LONGEST_LETTERED = 28
+# As in "AB 12 34 56 C", and French numbers from Corsica; others have no blank beside a letter.
+_LETTERED_OPEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Z]{2} (?:\d ?){0,6}[A-Z]?|[1-478](?: ?\d){4} ?2[AB](?: ?\d){0,7} ?)\Z"
+)
 
 
 @cache
@@ -244,7 +252,7 @@ class _Number(NamedTuple):
     form: str
     fits: Callable[[str], bool]
     named: str = ""
-    score: float = 0.85
+    score: float = _NATIONAL_SCORE
 
     def judged(self, text: str, found: re.Match[str]) -> Iterator[Finding]:
         """Yield the number if its check digits fit and it is named, where it must be."""
@@ -315,10 +323,9 @@ REGIONS = ("US", *sorted({number.region for number in _NUMBERS}))
 
 
 class NationalIds:
-    """Finds the numbers of some countries."""
+    """The numbers of some countries: those of digits are found in runs, those with letters in a text."""
 
     def __init__(self, regions: Collection[str]) -> None:
-        """Sort the kinds: those of digits are looked for in runs of digits, those with letters in one go."""
         chosen = [number for number in _NUMBERS if number.region in regions]
         self._digits = {
             size: [(number, _compiled(number.form)) for number in chosen if size in number.sizes]
@@ -328,14 +335,15 @@ class NationalIds:
         forms = "|".join(f"(?P<n{place}>{number.form})" for place, number in enumerate(self._lettered))
         self._form = re.compile(rf"(?<![A-Za-z0-9+])(?<!\d\.)(?:{forms})(?![A-Za-z0-9])") if forms else None
 
-    def find(self, text: str) -> Iterator[Finding]:
-        """Find numbers that have a letter in them."""
+        self.lettered = Kind("national_id", self._find, _open_lettered, best=_NATIONAL_SCORE)
+        self.in_runs = RunKind("national_id", self._find_in_run, best=_NATIONAL_SCORE)
+
+    def _find(self, text: str) -> Iterator[Finding]:
         if self._form:
             for found in self._form.finditer(text):
                 yield from self._lettered[int(str(found.lastgroup)[1:])].judged(text, found)
 
-    def find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
-        """Find numbers of digits in a run of them."""
+    def _find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
         for number, form in self._digits.get(len(_MARKS.sub("", text[start:end])), ()):
             for found in form.finditer(text, start, end):
                 yield from number.judged(text, found)
@@ -344,3 +352,20 @@ class NationalIds:
 def _compiled(form: str) -> re.Pattern[str]:
     """Return a form that is not part of a longer number."""
     return re.compile(rf"(?<![\d+])(?<!\d[ .\-]){form}(?!\d)(?![ .\-]\d)")
+
+
+def begins_lettered(text: str) -> bool:
+    """Whether a text ends with two letters that a number may follow."""
+    return not text[-1:].islower() and _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
+
+
+def _open_lettered(text: str) -> int:
+    if text[-1:].islower():
+        return len(text)
+    found = _LETTERED_OPEN.search(text, max(0, len(text) - _LONGEST_LETTERED))
+    return found.start() if found else len(text)
+
+
+CARDS = RunKind("card", _find_cards, _find_cards)
+SSNS = RunKind("ssn", _find_ssns, _find_ssns, best=_SURE)
+IBANS = Kind("iban", _find_ibans, _open_iban)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from recollect.guards.pii.context_words import meaning_before, meaning_of
 from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.numbers import is_bar_code
+from recollect.guards.pii.runs import RunKind
 
 _BARE_FORMS = {
     # By the mark between the groups; what is not here is also written for amounts, dates or ranges.
@@ -122,7 +123,7 @@ class _Piece(NamedTuple):
     in_line: bool  # whether the words that say what it is stand in its own line
 
 
-def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find telephone numbers in a run of digits and of the marks between them."""
     start = _behind_name(text, start, end)
     for begin, stop in _without_dates(text, start, end):
@@ -132,11 +133,6 @@ def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
             yield strong
             place = strong.end
         yield from _loose(text, place, stop)
-
-
-def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
-    """Find only numbers whose form alone says what they are: for runs too long to judge as a whole."""
-    yield from _strong(text, start, end)
 
 
 def _behind_name(text: str, start: int, end: int) -> int:
@@ -160,7 +156,7 @@ def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def _strong(text: str, start: int, end: int) -> list[Finding]:
-    """Find numbers with a country code, and those grouped as in North America, in the order of the text."""
+    """Find numbers whose form says what they are: with a country code, or grouped as in North America."""
     international = list(_international(text, start, end))
     found, place = list(international), 0
     for match in _NORTH_AMERICAN.finditer(text, start, end):
@@ -344,3 +340,6 @@ def _is_counted(groups: list[str]) -> bool:
     if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:
         return numbers[1] % numbers[0] == 0 or all(number % _TEN == 0 for number in numbers)
     return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))
+
+
+PHONES = RunKind("phone", _find, _strong, best=0.95)
