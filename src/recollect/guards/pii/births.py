@@ -30,11 +30,13 @@ _DATE = (
 )
 _GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
-_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
+_LONGEST_REST = 48  # a gap and a date
+_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,{_LONGEST_REST}}})\Z", re.IGNORECASE)
 _NAMES = re.compile(_LABEL, re.IGNORECASE)
 _WORDS = ("dob", "d.o.b", "born", "birth", "geb", "naiss", "naci", "nato", "nata", "nasci", "urodz", "ur.")
 _OTHER_WORDS = ("né", "föd", "fød", "рожд", "родил", "生", "출생")
-_WIDTH = 64
+_LONGEST_LABEL = 20
+_WIDTH = _LONGEST_LABEL + _LONGEST_REST
 
 
 def _find(text: str) -> Iterator[Finding]:
@@ -56,7 +58,8 @@ BIRTHS = Kind("dob", _find, _open_from, best=0.9)
 
 
 def names_birth(text: str, start: int) -> bool:
-    """Whether words after a place say that a date of birth follows."""
+    """Whether words at or after a place say that a date of birth follows."""
+    start = max(0, start - _LONGEST_LABEL)
     return _has_words(text[start:].lower()) and _NAMES.search(text, start) is not None
 
 

@@ -32,6 +32,7 @@ HOLDBACK = 256
 BATCH = 24
 """How many characters of a stream are looked at together; chunks of models are mostly shorter."""
 
+_MARGIN = 56  # what waits beside a match: a batch, and punctuation that may still belong to it
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HASH_SIZE = 16
@@ -69,10 +70,10 @@ class PIIDetector(SpanGuard):
     ) -> None:
         """Check the options.
 
-        `types` are those to look for, by default all but addresses on the web; `regions` are countries whose
-        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns`
-        more kinds by name. Without `key` the hashes of this detector compare only with each other. An
-        `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
+        `types` are those to look for, by default all but URLs; `regions` are countries whose national numbers
+        count. `allow` holds texts that may stay, or patterns for whole findings of at most 200 characters;
+        `patterns` more kinds by name. Without `key` the hashes of this detector compare only with each other.
+        An `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
         """
         self.id = id or self.id
         self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
@@ -80,6 +81,8 @@ class PIIDetector(SpanGuard):
         # Only secrets are longer than may be held back.
         self.replacement = {"mask": REDACTED, "remove": ""}.get(method, "[SECRET]")
         self._allowed = _checked_allow(allow)
+        longest = max((len(item) for item in self._allowed if isinstance(item, str)), default=0)
+        self.holdback_limit = max(self.holdback_limit, longest + _MARGIN)
         self._key = _checked_key(key)
         self._engine = _checked_engine(engine)
         self._on_detection = check_callback(on_detection)
@@ -154,8 +157,9 @@ class PIIDetector(SpanGuard):
         ]
 
     def _is_allowed(self, match: str) -> bool:
+        is_short = len(match) <= self.holdback_limit - _MARGIN
         return any(
-            match.casefold() == item if isinstance(item, str) else item.fullmatch(match) is not None
+            match.casefold() == item if isinstance(item, str) else is_short and item.fullmatch(match)
             for item in self._allowed
         )
 
