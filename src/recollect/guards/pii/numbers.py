@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 from recollect.guards.pii.context_words import has_any, meaning_before, words_before
 from recollect.guards.pii.finding import Finding, Kind
+from recollect.guards.pii.number_tables import IBAN_LENGTHS
 from recollect.guards.pii.runs import RunKind
 
 _GROUP = re.compile(r"[0-9]+")
@@ -133,30 +134,7 @@ def _find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
             yield Finding("ssn", *found.span(), sure - 0.3 * (meaning == "other"))
 
 
-_LENGTHS = {
-    name: int(size)
-    for size, names in {
-        "15": "NO",
-        "16": "BE BI",
-        "18": "DK FI FO GL NL SD",
-        "19": "MK SI",
-        "20": "AT BA EE KZ LT LU MN XK",
-        "21": "CH CR HR LI LV",
-        "22": "BG BH DE GB GE IE ME RS VA",
-        "23": "AE GI IL IQ OM SO TL",
-        "24": "AD CZ ES MD PK RO SA SE SK TN VG",
-        "25": "AO CV GW LY MZ PT ST",
-        "26": "IR IS TR",
-        "27": "BF BJ CF CG CI CM DJ FR GA GQ GR IT KM MC MG ML MR NE SM SN TD TG",
-        "28": "AL AZ BY CY DO DZ GT HN HU LB MA NI PL SV",
-        "29": "BR EG FK PS QA UA",
-        "30": "JO KW MU YE",
-        "31": "MT SC",
-        "32": "LC",
-        "33": "RU",
-    }.items()
-    for name in names.split()
-}
+_LENGTHS = {country: size for size, countries in IBAN_LENGTHS.items() for country in countries.split()}
 _BEGIN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9])")
 _RESTS = {
     size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recollect.guards.pii.context_words import meaning_before, meaning_of
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.number_tables import PHONE_LENGTHS
 from recollect.guards.pii.numbers import is_bar_code
 from recollect.guards.pii.runs import RunKind
 
@@ -49,25 +50,9 @@ _COLOUR = 255
 _COLOURS = 3
 _TEN = 10
 _COLUMNS = 2  # what begins a line may be a table's
-_CODES = {
-    # Country codes by how many digits follow them; codes that are not here do not exist.
-    (10, 10): "1 7",
-    (8, 10): (
-        "20 27 30 31 33 34 36 40 41 44 45 46 47 48 51 53 54 56 57 58 60 61 63 64 65 66 90 91 92 93 94 95 98"
-    ),
-    (6, 12): "32 39 43 49 52 55 62 81 82 84 86",
-    (7, 12): (
-        "211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 "
-        "239 240 241 242 243 244 245 246 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 "
-        "265 266 267 268 269 297 298 299 350 351 352 353 354 355 356 357 358 359 370 371 372 373 374 375 "
-        "376 377 378 380 381 382 383 385 386 387 389 420 421 423 500 501 502 503 504 505 506 507 508 509 "
-        "590 591 592 593 594 595 596 597 598 599 670 672 673 674 675 676 677 678 679 680 681 682 683 685 "
-        "686 687 688 689 690 691 692 800 850 852 853 855 856 870 880 886 888 960 961 962 963 964 965 966 "
-        "967 968 970 971 972 973 974 975 976 977 979 992 993 994 995 996 998"
-    ),
-}
-_LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
+_LENGTHS = {code: sizes for sizes, codes in PHONE_LENGTHS.items() for code in codes.split()}
 _LONGEST_CODE = 3
+_LONGEST_WRITTEN = 15  # with the code; what is longer than its country's numbers is mistyped or made up
 _YEAR = r"(?:19|20)\d{2}"
 _DATE = re.compile(
     rf"(?<![\d+])(?:\d{{1,2}}([./-])\d{{1,2}}\1{_YEAR}|{_YEAR}([./-])\d{{1,2}}\2\d{{1,2}})(?!\d)"
@@ -179,7 +164,11 @@ def _international(text: str, start: int, end: int) -> Iterator[Finding]:
 
 
 def _international_end(number: str) -> int:
-    """Return where a number with a country code ends: at the last group with which it is not too long."""
+    """Return where a number with a country code ends: at the last group with which it is not too long.
+
+    "+45 12 34 56 78 2024" ends before the year, since Danish numbers have eight digits. The first group with
+    which a number is long enough may make it too long.
+    """
     prefix = _PREFIX.match(number)
     begin = prefix.end() if prefix else 0
     code = _code(re.sub(r"\D", "", number[begin : begin + 6]))
@@ -191,7 +180,8 @@ def _international_end(number: str) -> int:
         if group[0] == "0" and number[group.start() - 1] == "(":
             continue  # "(0)" is dialled only inside the country
         seen += len(group[0])
-        if least <= seen - len(code) <= most + 1:
+        longest = _LONGEST_WRITTEN if not best else len(code) + most + 1  # one more is a zero for "(0)"
+        if len(code) + least <= seen <= longest:
             best = group.end()
     return best
 
