@@ -56,9 +56,9 @@ class Pins(SpanGuard):
 
     id = "pins"
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find them."""
-        del ctx
+        del start, ctx
         return [Span(*match.span(), "<PIN 0000>") for match in re.finditer(r"\b\d{4}\b", text)]
 
     def open_from(self, text: str) -> int:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 def conflicts(text: str) -> bool:
     """Whether numbers and addresses in a text overlap."""
     ctx = context(new_run())
-    spans = sorted(SsnGuard().find(text, ctx) + EmailGuard().find(text, ctx))
+    spans = sorted(SsnGuard().find(text, 0, ctx) + EmailGuard().find(text, 0, ctx))
     return any(right.start < left.end for left, right in pairwise(spans))
 
 
@@ -240,7 +240,7 @@ class Refuses(SpanGuard):
 
     id = "refuses"
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - it looks at nothing
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:  # noqa: ARG002 - it looks at nothing
         """Refuse the text without a name of its own on the trip."""
         raise TripWire("refused")
 

@@ -83,7 +83,7 @@ def _view_guard() -> SsnGuard:
 
 WRONG: list[tuple[tuple[Any, ...], str]] = [
     ((), "are missing; give at least one"),
-    ((Memory(),), "Memory is memory or another provider, which cannot run beside guards; put it behind them"),
+    ((Memory(),), "Memory is memory or another provider, which cannot run beside guards; put it after them"),
     ((None,), "NoneType is no guard; use SpanGuards"),
     ((SsnGuard,), r"SsnGuard is a class; make one: SsnGuard\(\)"),
     ((int,), "int is no guard"),

@@ -30,6 +30,8 @@ from recollect import (
     ToolCall,
     ToolResult,
 )
+from recollect.guards.holdback import HoldBack
+from recollect.guards.stream_guard import TextStream
 from recollect.pipeline.processor import StreamPart
 from recollect.testing import ScriptedModel
 
@@ -43,9 +45,9 @@ class NoOpening(SpanGuard):
 
     id = "no-opening"
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find all numbers."""
-        del ctx
+        del start, ctx
         return [Span(*match.span()) for match in re.finditer(r"\d{3}-\d{2}-\d{4}", text)]
 
 
@@ -89,10 +91,10 @@ class Overlapping(PatternGuard):
     opening = re.compile(r"[\d-]+\Z")
     short: ClassVar[re.Pattern[str]] = re.compile(r"\d{2}-\d{4}|\d{3}-\d{2}")
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find the parts first, with another replacement."""
         parts = [Span(*match.span(), "[PART]") for match in self.short.finditer(text)]
-        return [*reversed(parts), *super().find(text, ctx)]
+        return [*reversed(parts), *super().find(text, start, ctx)]
 
 
 @given(chunks=cut(f"one {NUMBER} two {NUMBER}"))
@@ -118,8 +120,8 @@ async def test_nothing_inside_any_span_is_let_out(found: list[Span]) -> None:
     """Whatever a guard returns: what lies in a span is gone, and what lies in none is there, in order."""
 
     class Finds(SpanGuard):
-        def find(self, text: str, ctx: RunContext) -> list[Span]:
-            del text, ctx
+        def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+            del text, start, ctx
             return found
 
     text = "abcdefghijklmnopqrst"
@@ -132,8 +134,8 @@ async def test_find_is_named_when_it_returns_the_wrong_thing(wrong: list[Span]) 
     """What is no list of places in the text stops the run, with the guard's name."""
 
     class Wrong(SpanGuard):
-        def find(self, text: str, ctx: RunContext) -> list[Span]:
-            del text, ctx
+        def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+            del text, start, ctx
             return wrong
 
     with pytest.raises(RecollectError, match=r"Wrong\.find must return a list of Span values"):
@@ -163,18 +165,18 @@ async def test_events_show_what_is_stored_when_tools_hold_secrets(mode: Mode) ->
 class Names(PIIDetector):
     """Also finds a name, which the rules that it inherits take for ordinary text."""
 
-    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find what is inherited, and the name."""
         names = [Span(*match.span()) for match in re.finditer("Ada", text)]
-        return [*super().find_behind(text, start, ctx), *names]
+        return [*super().find(text, start, ctx), *names]
 
 
-async def test_heir_is_asked_about_all_text_when_it_changes_what_is_found() -> None:
+async def test_subclass_is_asked_about_all_text_when_it_changes_what_is_found() -> None:
     """What the parent may pass without a look is looked at, by a change of the class and of the object."""
     chunks = ["Then Ada went", " to the harbour", " office."]
     assert await streamed(Names(), chunks) == "Then [REDACTED] went to the harbour office."
     changed = PIIDetector()
-    changed.find_behind = Names().find_behind  # type: ignore[method-assign]
+    changed.find = Names().find  # type: ignore[method-assign]
     assert await streamed(changed, chunks) == "Then [REDACTED] went to the harbour office."
 
 
@@ -185,22 +187,24 @@ class Quick(NoOpening):
         """Begin with nothing."""
         self.looked_at: list[str] = []
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find all numbers."""
         self.looked_at.append(text)
-        return super().find(text, ctx)
+        return super().find(text, start, ctx)
 
     def open_from(self, text: str) -> int:
         """Hold back what may begin a number."""
         return len(text.rstrip("0123456789-"))
 
-    def quiet_to(self, text: str, start: int) -> int:
+    def new_stream(self, ctx: RunContext) -> TextStream:
         """Pass text without digits."""
-        is_quiet = not any(letter.isdigit() for letter in text[start:])
-        return len(text) if is_quiet else super().quiet_to(text, start)
+        return HoldBack(self, ctx, skip_to=self._skip_to)
+
+    def _skip_to(self, text: str, start: int) -> int:
+        return -1 if any(letter.isdigit() for letter in text[start:]) else len(text)
 
 
-async def test_text_is_not_looked_at_when_a_guard_says_that_it_is_quiet() -> None:
+async def test_text_is_not_looked_at_when_a_guard_says_that_it_may_be_skipped() -> None:
     """A guard of one's own may spare itself the look; where it does not know, it looks."""
     chunks = ["My number ", "is ", "123-45", "-6789", " ", "indeed."]
     guard = Quick()
@@ -367,9 +371,9 @@ class Growing(PatternGuard):
     pattern = re.compile(r"sk-\d+")
     opening = re.compile(r"sk-\d*\Z")
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find all keys."""
-        del ctx
+        del start, ctx
         return [Span(*match.span(), "[KEY]") for match in self.pattern.finditer(text)]
 
 

@@ -1,6 +1,7 @@
 """Span guards and the hold-back: the same text for every chunking, and never a part of a secret."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from tests.support.guards import BlockGuard, EmailGuard, KeyGuard, PatternGuard,
 from tests.support.profiles import examples
 from tests.support.strategies import around, chunked_texts, cleaned, streamed
 
-from recollect import Message, Span, SpanGuard, TextDelta, TextPart, ToolCall, ToolResult
+from recollect import Message, RunContext, Span, SpanGuard, TextDelta, TextPart, ToolCall, ToolResult
 from recollect.guards.holdback import HoldBack, apply_spans
 from recollect.messages import FilePart
 
@@ -92,13 +93,31 @@ async def test_no_part_of_a_key_is_let_out_when_it_is_longer_than_the_default_li
     assert await streamed(KeyGuard(), chunks) == "! [REDACTED] !"
 
 
+class Open(SpanGuard):
+    """Finds nothing, and says where something may begin."""
+
+    def __init__(self, open_from: Callable[[str], int], limit: int) -> None:
+        """Take what says so, and how much may be held back."""
+        self._place = open_from
+        self.holdback_limit = limit
+
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
+        """Find nothing."""
+        del text, start, ctx
+        return []
+
+    def open_from(self, text: str) -> int:
+        """Say where something may begin."""
+        return self._place(text)
+
+
 @given(limit=st.integers(1, 12), chunks=st.lists(st.text(min_size=1, max_size=20), max_size=8))
 @examples(2)
 def test_what_is_held_back_is_bounded_when_everything_may_become_a_match(
     limit: int, chunks: list[str]
 ) -> None:
     """After any chunks no more than the limit is left to let out."""
-    held = HoldBack(lambda _: [], lambda _: 0, limit=limit)
+    held = HoldBack(Open(lambda _: 0, limit), context(new_run()))
     for chunk in chunks:
         held.feed(chunk)
     assert len(held.finish()) <= limit
@@ -175,10 +194,26 @@ class LabelGuard(PatternGuard):
     opening = re.compile(r"\w+\Z")
 
 
+class WithLabelGuard(LabelGuard):
+    """Redacts the label too, where it can."""
+
+    pattern = re.compile(r"my Key: \w+")
+
+
 @pytest.mark.parametrize("chunks", [["key: abc."], ["key: ", "abc."], ["key", ": ", "ab", "c."]])
 async def test_guard_may_look_at_what_was_let_out_before(chunks: list[str]) -> None:
     """A match that is told by the text in front of it is found though that text is gone already."""
     assert await streamed(LabelGuard(), chunks) == "key: [REDACTED]."
+
+
+async def test_guard_may_look_at_the_name_of_a_tools_value() -> None:
+    """A name stands before its value as words, as a label does in text; it is not changed itself."""
+    ctx = context(new_run(), "tool_call")
+    call = ToolCall("c", "f", {"lock": "abc", "key": 12, "my_key": "abc"})
+    after = await LabelGuard().process_tool_call(call, ctx)
+    assert after.arguments == {"lock": "abc", "key": "[REDACTED]", "my_key": "[REDACTED]"}
+    after = await WithLabelGuard().process_tool_call(ToolCall("c", "f", {"myKey": "abc"}), ctx)
+    assert after.arguments == {"myKey": "[REDACTED]"}
 
 
 async def test_span_guard_must_say_what_it_finds() -> None:
@@ -207,10 +242,11 @@ def test_what_was_only_open_is_swallowed_until_it_is_not() -> None:
     """A match that was given up and is never found ends where it is no longer open, in any chunk."""
     text = f"so <{'x' * 30}> and so on"
     for size in (1, 4, 9, 40, 100):
-        held = HoldBack(lambda _: [], lambda text: len(text) if ">" in text else text.find("<"), limit=12)
+        guard = Open(lambda text: len(text) if ">" in text else text.find("<"), limit=12)
+        held = HoldBack(guard, context(new_run()))
         out = [held.feed(text[start : start + size]) for start in range(0, len(text), size)]
         assert "".join([*out, held.finish()]) == (
             "so [REDACTED]> and so on" if size < len(text) - 10 else text
         )
-    held = HoldBack(lambda _: [], lambda text: text.find("<"), limit=12)
+    held = HoldBack(Open(lambda text: text.find("<"), limit=12), context(new_run()))
     assert held.feed(text) + held.finish() == "so [REDACTED]"

@@ -34,6 +34,7 @@ LOADED_LATE = (
     "pydantic",
     "pydantic_ai",
     "opentelemetry",
+    "stdnum",
     "recollect.guards",
     "recollect.backends",
     "recollect.runtime",

@@ -31,9 +31,9 @@ class PatternGuard(SpanGuard):
         if limit is not None:
             self.holdback_limit = limit
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Find all matches."""
-        del ctx
+        del start, ctx
         return [Span(*match.span(), self.replacement) for match in self.pattern.finditer(text)]
 
     def open_from(self, text: str) -> int:

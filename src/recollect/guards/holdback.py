@@ -1,19 +1,38 @@
-"""How much of a stream may be let out: the text that no later text can change.
+"""How much of a stream may be released: the text that no later text can change.
 
 A match can be cut anywhere by the chunks of a model. So text is held back from the place where an
-unfinished match may begin, and let out once it is clear what it is. What is held back is bounded: a match
-that is still open at the limit is replaced, and swallowed to its end, never let out.
+unfinished match may begin, and released once it is clear what it is. A guard for social security numbers:
+
+    chunk          released                   held back after it
+    "My SSN: 12"   "My SSN: "                 "12"
+    "3-45-"                                   "123-45-"
+    "6789, ok"     "[REDACTED], ok"                              or, had it been "67, ok": "123-45-67, ok"
+
+The last 64 characters that were released stay known, so that a guard may look at the words before a
+match. What is held back is bounded: a match that is still open at the limit is replaced, and swallowed to its
+end, never released. A guard for keys of any length, with a limit of 8:
+
+    chunk          released                   held back after it
+    "it is sk-4"   "it is "                   "sk-4"
+    "711147111"    "[REDACTED]"                                  the match is open, and longer than the limit
+    "471114711"                                                  swallowed: it goes on with the match
+    "1, isn't"     ", isn't"                                     the match has ended
 """
 
 import bisect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recollect.guards.spans import SpanGuard
+    from recollect.pipeline.context import RunContext
 
 REDACTED = "[REDACTED]"
 """What stands in the place of a match where nothing else is said."""
 
-_CONTEXT = 64  # how much of what was let out a match may look back at
+_CONTEXT = 64  # how much of what was released a guard may look back at
 _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
 _NO_BEGINNING = "_q"
 _REMEMBERED = 512  # how much of either end of a swallowed match is remembered
@@ -23,7 +42,7 @@ _LINE_BREAK = re.compile(r"\n|\\n")  # real, or written out as in JSON
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A stretch of text and what to write in its place."""
+    """A segment of text and what to write in its place."""
 
     start: int
     end: int
@@ -31,16 +50,16 @@ class Span:
 
 
 def apply_spans(text: str, spans: list[Span]) -> str:
-    """Write the replacements into a text; spans are `ordered`."""
-    pieces: list[str] = []
+    """Write the replacements into a text; spans are those of `merge_spans`."""
+    segments: list[str] = []
     place = 0
     for span in spans:
-        pieces += (text[place : span.start], span.replacement)
+        segments += (text[place : span.start], span.replacement)
         place = span.end
-    return "".join((*pieces, text[place:]))
+    return "".join((*segments, text[place:]))
 
 
-def ordered(spans: Iterable[Span], text: str) -> list[Span]:
+def merge_spans(spans: Iterable[Span], text: str) -> list[Span]:
     """Put what was found in a text in order, overlapping spans as one with the longest one's replacement.
 
     What a replacement already holds is not found again, so that cleaning twice is cleaning once.
@@ -50,7 +69,7 @@ def ordered(spans: Iterable[Span], text: str) -> list[Span]:
         if _is_replaced(span, text):
             continue
         if result and span.start < result[-1].end:
-            result[-1] = _united(result[-1], span)
+            result[-1] = _merge(result[-1], span)
         else:
             result.append(span)
     return result
@@ -63,21 +82,29 @@ def _is_replaced(span: Span, text: str) -> bool:
     return size > 0 and place >= 0
 
 
-def _united(left: Span, right: Span) -> Span:
+def _merge(left: Span, right: Span) -> Span:
     longest = max(left, right, key=lambda span: span.end - span.start)
     return Span(left.start, max(left.end, right.end), longest.replacement)
+
+
+def spans_after(spans: Iterable[Span], start: int) -> list[Span]:
+    """Return merged spans as places in the text after a start; what stands before it stays as it is."""
+    return [
+        Span(max(span.start - start, 0), span.end - start, span.replacement)
+        for span in spans
+        if span.end > start
+    ]
 
 
 class WholeText:
     """Keeps a stream of text back to its end, for a guard that does not say where a match may begin."""
 
     def __init__(self, clean: Callable[[str], str]) -> None:
-        """Take what cleans a whole text."""
         self._clean = clean
         self._held: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Take a chunk; nothing can be let out."""
+        """Take a chunk; nothing can be released."""
         self._held.append(text)
         return ""
 
@@ -92,44 +119,30 @@ class HoldBack:
     """Cleans a stream of text chunk by chunk with the result that the whole text would have had."""
 
     def __init__(
-        self,
-        find: Callable[[str], list[Span]],
-        open_from: Callable[[str], int],
-        *,
-        limit: int,
-        replacement: Callable[[str], str] = lambda _: REDACTED,
-        settle: Callable[[str, int, int], object] = lambda _, __, ___: None,
-        find_behind: Callable[[str, int], list[Span]] | None = None,
-        quiet_to: Callable[[str, int], int] = lambda _, __: -1,
-        batch: int = 1,
+        self, guard: "SpanGuard", ctx: "RunContext", *, skip_to: Callable[[str, int], int] | None = None
     ) -> None:
-        """Take what finds finished matches, what finds the start of an unfinished one, and the limit.
+        """Take the guard that says what to replace and where an unfinished match may begin.
 
-        `replacement` says what to write for an open match that is longer than the limit. `settle` is told of
-        each stretch of text before it is let out: the text around it, and where in that it begins and ends.
-        `find_behind` may leave out what ends before a place. `quiet_to` may say up to where text that is held
-        back from a place on holds nothing, so that it need not be looked at; -1 says that it must. Small
-        chunks are looked at together, once there are as many characters as a `batch` has.
+        `skip_to(text, start)` may say up to where the text after a start obviously holds nothing, so that the
+        guard need not be asked; -1 where it must be.
         """
-        self._find = find
-        self._open_from = open_from
-        self._batch = max(min(batch, limit // 2), 1)
+        self._guard = guard
+        self._ctx = ctx
+        self._skip_to = skip_to
+        limit = guard.holdback_limit
+        self._batch = max(min(guard.batch, limit // 2), 1)
         self._swallowed_batch = max(min(_SWALLOWED_BATCH, limit // 2), self._batch)
         self._limit = limit - self._batch + 1  # with what waits for the others of its batch
-        self._replacement = replacement
-        self._settle = settle
-        self._find_behind = find_behind
-        self._quiet_to = quiet_to
-        self._waiting: str = ""
-        self._context: str = ""
+        self._waiting = ""  # what comes before a batch is full
+        self._context: str = ""  # the end of what was released
         self._held: str = ""
-        self._swallowed = ""
-        self._swallowed_from = 0
+        self._swallowed = ""  # what is known of a match that was given up
+        self._swallowed_from = 0  # where in that it begins
         self._unsure = 0  # how much at the end of that may not belong to the match
-        self._is_behind_match = False  # what was let out last is the end of a match that was swallowed
+        self._is_after_match = False  # what was released last is the end of a match that was swallowed
 
     def feed(self, text: str) -> str:
-        """Take a chunk and return what can be let out."""
+        """Take a chunk and return what can be released."""
         text = self._waiting + text
         if len(text) < (self._swallowed_batch if self._swallowed else self._batch):
             self._waiting = text
@@ -143,23 +156,27 @@ class HoldBack:
         self._held += text
         before = len(self._context)
         whole = self._context + self._held
-        quiet = self._quiet_to(whole, before)
-        if quiet >= before:
-            out, self._held = whole[before:quiet], whole[quiet:]
-            self._context = _context_of(whole[:quiet])
-            self._is_behind_match = False
+        end = self._skip_to(whole, before) if self._skip_to else -1
+        if end >= before:
+            out, self._held = whole[before:end], whole[end:]
+            self._context = _context_of(whole[:end])
+            self._is_after_match = False
         else:
-            spans = self._spans(self._held)
+            spans = self._spans()
             out = self._release(self._boundary(spans), spans)
-        if len(self._held) <= self._limit:
-            return out
-        # The open match is longer than may be held back: it goes, and so does the rest of it.
-        whole, self._swallowed_from = self._context + self._held, len(self._context)
-        self._settle(whole, self._swallowed_from, len(whole))
-        replacement = self._given_up(whole)
-        self._held = ""
+        return out if len(self._held) <= self._limit else out + self._give_up()
+
+    def _give_up(self) -> str:
+        """Replace an open match that is longer than may be held back; what goes on with it is swallowed.
+
+        The guard itself may have found it already, as far as it goes, and says then what to write.
+        """
+        whole, begin = self._context + self._held, len(self._context)
+        self._guard.report(whole, begin, len(whole), self._ctx)
+        found = [span.replacement for span in self._spans() if span.start == 0]
+        self._held, self._swallowed_from = "", begin
         self._remember(whole, self._end_of_match(whole))
-        return out + replacement
+        return found[0] if found else self._guard.replacement_of_open(whole)
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
@@ -167,55 +184,44 @@ class HoldBack:
         out = self._look_at(text) if text else ""
         if self._swallowed:
             self._held = self._rest_of(self._swallowed, 0)
-        out += self._release(len(self._held), self._spans(self._held))
+        out += self._release(len(self._held), self._spans())
         self._context = ""
         return out
 
     def _boundary(self, spans: list[Span]) -> int:
         """Find the place up to which nothing can change: before the open match and what it touches."""
         before = len(self._context)
-        boundary = max(self._open_from(self._context + self._held) - before, 0)
+        boundary = max(self._guard.open_from(self._context + self._held) - before, 0)
         for span in reversed(spans):
             if span.start < boundary < span.end:
                 boundary = span.start
         return boundary
 
-    def _given_up(self, whole: str) -> str:
-        """Return what the guard itself would write: as far as it goes, the match may be found already."""
-        begun = [span.replacement for span in self._spans(self._held) if span.start == 0]
-        return begun[0] if begun else self._replacement(whole)
-
     def _release(self, boundary: int, spans: list[Span]) -> str:
-        """Let out what is before the boundary; `spans` are those of all that is held back.
+        """Release what is before the boundary; `spans` are those of all that is held back.
 
-        They are not looked for again in what is let out: cut off there, it could look like something else.
+        They are not looked for again in what is released: cut off there, it could look like something else.
         """
         if not boundary:
             return ""
         before = len(self._context)
-        self._settle(self._context + self._held, before, before + boundary)
+        self._guard.report(self._context + self._held, before, before + boundary, self._ctx)
         text, self._held = self._held[:boundary], self._held[boundary:]
         self._context = _context_of(self._context + text)
-        self._is_behind_match = False
+        self._is_after_match = False
         return apply_spans(text, [span for span in spans if span.end <= boundary])
 
-    def _spans(self, text: str) -> list[Span]:
-        """Find spans in text that stands behind what was let out, which a match may look at but not touch."""
+    def _spans(self) -> list[Span]:
+        """Find spans in what is held back; a match may look at what was released before, not touch it."""
         before = len(self._context)
-        whole = self._context + text
-        found = self._find_behind(whole, before) if self._find_behind else self._find(whole)
-        return [
-            Span(max(span.start - before, 0), span.end - before, self._written_for(span, before))
-            for span in ordered(found, whole)
-            if span.end > before
-        ]
-
-    def _written_for(self, span: Span, before: int) -> str:
-        """Return what to write: nothing for what goes on with a match that was replaced already."""
-        return "" if self._is_behind_match and span.start < before else span.replacement
+        found = self._guard.find_merged(self._context + self._held, before, self._ctx)
+        if self._is_after_match:
+            # What goes on with a match that was replaced already is not replaced again.
+            found = [Span(span.start, span.end, "") if span.start < before else span for span in found]
+        return spans_after(found, before)
 
     def _swallow(self, text: str) -> str:
-        """Drop what goes on with the match which was given up; return what stands behind its end."""
+        """Drop what goes on with the match which was given up; return what stands after its end."""
         whole = self._swallowed + text
         end = self._end_of_match(whole)
         if self._goes_on(whole, end):
@@ -235,31 +241,35 @@ class HoldBack:
         """Keep what is needed of a match that is swallowed, and that ends at a place so far."""
         self._unsure = len(whole) - end if end else 0
         if len(whole) > 2 * _REMEMBERED:
-            whole = _shortened(whole, self._swallowed_from, self._open_from(whole))
+            whole = _shortened(whole, self._swallowed_from, self._guard.open_from(whole))
         self._swallowed = whole
 
     def _rest_of(self, whole: str, end: int) -> str:
-        """Return what stands behind the end of the match; never what was known to belong to it."""
+        """Return what stands after the end of the match; never what was known to belong to it."""
         end = max(end, len(self._swallowed) - self._unsure)
-        self._context, self._is_behind_match = _context_of(whole[:end]), True
+        self._context, self._is_after_match = _context_of(whole[:end]), True
         self._swallowed = ""
         return whole[end:]
 
     def _goes_on(self, whole: str, end: int) -> bool:
         """Whether the match which was given up, or what has begun within it, may go on with later text."""
-        return end == len(whole) or self._open_from(whole) < (end or self._swallowed_from + 1)
+        return end == len(whole) or self._guard.open_from(whole) < (end or self._swallowed_from + 1)
 
     def _end_of_match(self, whole: str) -> int:
         """Return where the match which was given up ends so far, or 0 if there is none yet."""
         begin = self._swallowed_from
         return max(
-            (span.end for span in ordered(self._find(whole), whole) if span.start <= begin < span.end),
+            (
+                span.end
+                for span in self._guard.find_merged(whole, 0, self._ctx)
+                if span.start <= begin < span.end
+            ),
             default=0,
         )
 
 
 def _context_of(text: str) -> str:
-    """Return the end of what was let out.
+    """Return the end of what was released.
 
     Letters with which it begins may stand in the middle of a word, and what is left of that could look like
     another one: so they become something with which nothing begins.

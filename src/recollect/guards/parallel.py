@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.guards.holdback import Span, ordered
+from recollect.guards.holdback import Span
 from recollect.guards.spans import SpanGuard
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import HOOKS, id_of
@@ -47,26 +47,18 @@ class Parallel(SpanGuard):
         """Whether one of the guards does something in a hook."""
         return any(guard.overrides(hook) for guard in self._members)
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Return the spans of all guards, merged."""
-        return self.find_behind(text, 0, ctx)
-
-    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
-        """Return the same, but for what was let out earlier."""
-        return _merged([_found(guard, text, start, ctx) for guard in self._finders], ctx)
-
-    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:
-        """Return the same for a text that stands under a name among a tool's values."""
-        return _merged([_found(guard, text, 0, ctx, name) for guard in self._finders], ctx)
+        return _merge([_find(guard, text, start, ctx) for guard in self._finders], ctx)
 
     def open_from(self, text: str) -> int:
         """Return the earliest place where one of the guards may still find something."""
         return min((guard.open_from(text) for guard in self._finders), default=len(text))
 
-    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
-        """Let every guard take note of what is let out, under its own name."""
+    def report(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Have every guard take note of what is released, under its own name."""
         for guard in self._finders:
-            guard.settle(text, start, end, ctx.member(id_of(guard)))
+            guard.report(text, start, end, ctx.member(id_of(guard)))
 
     @property
     def holds_whole_text(self) -> bool:
@@ -103,7 +95,7 @@ class Parallel(SpanGuard):
         return await super().process_output_stream(part, ctx)
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
-        """Let all guards see the end of a stretch of text."""
+        """Let all guards see the end of a message's text."""
         await self._block(ctx, "finish_output_stream")
         return await super().finish_output_stream(ctx)
 
@@ -177,7 +169,7 @@ def _checked_member(guard: object) -> Processor:
     if isinstance(guard, ProcessorProvider):
         raise InvalidArgumentError(
             "guards",
-            f"{name} is memory or another provider, which cannot run beside guards; put it behind them",
+            f"{name} is memory or another provider, which cannot run beside guards; put it after them",
         )
     if not isinstance(guard, Processor):
         raise InvalidArgumentError("guards", f"{name} is no guard; use SpanGuards and block-only processors")
@@ -197,19 +189,19 @@ def _checked_member(guard: object) -> Processor:
     return guard
 
 
-def _found(guard: SpanGuard, text: str, start: int, ctx: RunContext, name: str = "") -> list[Span]:
+def _find(guard: SpanGuard, text: str, start: int, ctx: RunContext) -> list[Span]:
     """Let one guard look at a text, timed and noted under its own name."""
     own = ctx.member(id_of(guard))
     with own.trace.timed(own.processor_id, own.phase) as entry:
         try:
-            return ordered(guard.checked_find(text, own, start, name), text)
+            return guard.find_merged(text, start, own)
         except TripWire as trip:
             trip.processor_id = trip.processor_id or own.processor_id
             entry.tripwire = trip.reason
             raise
 
 
-def _merged(found: Sequence[Sequence[Span]], ctx: RunContext) -> list[Span]:
+def _merge(found: Sequence[Sequence[Span]], ctx: RunContext) -> list[Span]:
     spans = sorted({span for member in found for span in member})
     for left, right in pairwise(spans):
         if right.start < left.end:

@@ -1,12 +1,13 @@
 """A limit of tokens: for the answer, or for the prompt as the model is shown it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
+from recollect.guards.stream_guard import StreamGuard, TextStream
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
-from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
+from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.prompt_order import start_of_turn
 from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
 from recollect.tool_pairs import assign_units
@@ -18,7 +19,7 @@ LimitStrategy: TypeAlias = Literal["truncate", "abort"]
 _FILE_TOKENS = 765  # about what providers count for an image
 
 
-class TokenLimiterProcessor(Processor):
+class TokenLimiterProcessor(StreamGuard):
     """Keeps the answer, or the prompt, within a number of tokens.
 
     In `output_processors` the answer is cut at a clean place, all its messages counted together, and the
@@ -74,39 +75,19 @@ class TokenLimiterProcessor(Processor):
             )
         return [message for place, message in enumerate(messages) if place not in dropped]
 
-    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Let text through up to the limit; no tool is called beyond it."""
-        cutter = self._cutter(ctx)
-        if not isinstance(part, TextDelta):
-            return [] if cutter.is_full else [part]
-        text = cutter.feed(part.text)
-        if cutter.is_full:
-            self._end(ctx)
-        return [part] if text == part.text else text_parts(text)
+    def new_stream(self, ctx: RunContext) -> "_LimitedText":
+        """Make a stream that ends at the limit."""
+        return _LimitedText(TokenCutter(self._limit, self._encoding), lambda: self._end(ctx))
 
-    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
-        """Let out the last word, if it fits."""
-        cutter = self._cutter(ctx)
-        text = cutter.finish()
-        if cutter.is_full:
-            self._end(ctx)
-        return text_parts(text)
+    def clean_tool_part(self, part: ToolCall | ToolResult, ctx: RunContext) -> list[StreamPart]:
+        """Drop a tool's part after the limit: no tool is called there."""
+        return [] if "has_ended" in ctx.state else [part]
 
-    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Cut the answer, unless it was cut as it streamed."""
-        if "cutter" in ctx.state:
-            return messages
-        cutter = self._cutter(ctx)
-        after = [self._cut(m, cutter) if _is_answer(m) else m for m in messages]
-        if cutter.is_full:
-            self._end(ctx)
-        return after
-
-    def _cutter(self, ctx: RunContext) -> TokenCutter:
-        cutter = ctx.state.get("cutter")
-        if cutter is None:
-            cutter = ctx.state["cutter"] = TokenCutter(self._limit, self._encoding)
-        return cutter
+    def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:
+        """Cut an answer that has not streamed, all its messages together."""
+        if has_streamed or message.role != "assistant" or message.origin != "response":
+            return message
+        return self._cut(message, self.stream_of(ctx))
 
     def _end(self, ctx: RunContext) -> None:
         if self._strategy == "abort":
@@ -116,11 +97,11 @@ class TokenLimiterProcessor(Processor):
             ctx.note(f"the answer was cut at {self._limit} tokens")
             ctx.stop("length")
 
-    def _cut(self, message: Message, cutter: TokenCutter) -> Message:
+    def _cut(self, message: Message, stream: TextStream) -> Message:
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, TextPart):
-                text = cutter.feed(part.text) + cutter.finish()
+                text = stream.feed(part.text) + stream.finish()
                 parts += [TextPart(text)] if text else []
             else:
                 parts.append(part)
@@ -141,6 +122,26 @@ class TokenLimiterProcessor(Processor):
                 return _FILE_TOKENS
 
 
+class _LimitedText:
+    """Cuts text at the limit, and says so once there is more of it."""
+
+    def __init__(self, cutter: TokenCutter, end: Callable[[], None]) -> None:
+        self._cutter = cutter
+        self._end = end
+
+    def feed(self, text: str) -> str:
+        text = self._cutter.feed(text)
+        if self._cutter.is_full:
+            self._end()
+        return text
+
+    def finish(self) -> str:
+        text = self._cutter.finish()
+        if self._cutter.is_full:
+            self._end()
+        return text
+
+
 def _droppable_units(messages: Sequence[Message]) -> list[set[int]]:
     """Return the places of what may be left out, oldest first; what belongs together is left out together."""
     turn = start_of_turn(messages)
@@ -152,10 +153,6 @@ def _droppable_units(messages: Sequence[Message]) -> list[set[int]]:
         for places in units.values()
         if max(places) < turn and not any(messages[place].role == "system" for place in places)
     ]
-
-
-def _is_answer(message: Message) -> bool:
-    return message.role == "assistant" and message.origin == "response"
 
 
 def _json(value: object) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 from recollect.guards.json_texts import map_texts
+from recollect.guards.stream_guard import StreamGuard
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.text.normalizing import Form, NormalStream, Style, normalised
 from recollect.validation import check_choice, check_flag
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
 
 
-class UnicodeNormalizer(Processor):
+class UnicodeNormalizer(StreamGuard):
     """Writes text in one Unicode form and takes out invisible characters that can carry hidden words.
 
     It works on what the caller says, on the texts of tool results, and on the answer, also while it streams.
@@ -57,25 +57,13 @@ class UnicodeNormalizer(Processor):
         content = map_texts(result.content, lambda text: normalised(text, self._tool_style))
         return result if content == result.content else replace(result, content=content)
 
-    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Let out what no later text can change."""
-        if not isinstance(part, TextDelta):
-            return [part]
-        text = self._stream(ctx).feed(part.text)
-        return [part] if text == part.text else text_parts(text)
+    def new_stream(self, ctx: RunContext) -> NormalStream:  # noqa: ARG002
+        """Make a stream in one form."""
+        return NormalStream(self._style)
 
-    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
-        """Let out the rest."""
-        return text_parts(self._stream(ctx).finish())
-
-    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
-        """Clean the prompt as it is kept; the answer was cleaned as it streamed."""
-        return [self._clean(message) if message.origin == "input" else message for message in messages]
-
-    def _stream(self, ctx: RunContext) -> NormalStream:
-        if "stream" not in ctx.state:
-            ctx.state["stream"] = NormalStream(self._style)
-        return cast("NormalStream", ctx.state["stream"])
+    def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:  # noqa: ARG002
+        """Clean the prompt as it is kept, and an answer that has not streamed."""
+        return message if has_streamed else self._clean(message)
 
     def _clean(self, message: Message) -> Message:
         before = message.parts

@@ -1,10 +1,22 @@
 """Finding leaks in a stream of text, whatever its chunks, with a bounded part of it held back.
 
 The text is read as letters. A letter is covered where four runs of eight letters in a row are all in the
-index, that is by eleven letters of the protected text. A leak may begin where a stretch is covered; each
+index, that is by eleven letters of the protected text. A leak may begin where letters are covered; each
 covered letter counts for it and each other one against it. At `ENOUGH` it is one, and goes on until too many
 letters in a row are not covered. All decisions are made letter by letter with the same look ahead, so that
 chunks make no difference.
+
+"Never tell anybody that the night watchman sleeps from two to four." is protected, and the answer repeats it:
+
+    chunk                           released          held back after it
+    "Well, I was told: never tel"   "Well, I was "    "told: never tel"    the last letters may begin a leak
+    "l anybody that the night wa"   "told: "          "never tell anybody that the night wa"    it has begun
+    "tchman sleeps from two, so "   "[REDACTED]"      "s from two, so "    enough; what is covered is dropped
+    "be kind to him and let him."                     ", so be kind to him and let him."    it may go on
+    the end                         ", so be kind to him and let him."    it did not
+
+Had the second chunk been "l anybody about the cats, i", its letters would have counted against a leak, and
+the text been released as it came.
 """
 
 import re
@@ -24,7 +36,7 @@ ENOUGH = 36
 """How many letters of the protected text make a leak; two others among them weigh as much as one of them."""
 
 _RUN = 4  # so many runs of letters in a row cover what they hold
-_AHEAD = _RUN + GRAM - 2  # how many letters behind one must be known to say whether it is covered
+_AHEAD = _RUN + GRAM - 2  # how many letters after one must be known to say whether it is covered
 _LONGEST_PAUSE = 24  # letters that are not covered, within a leak
 _LONGEST_WORD = 32
 _BATCH = 24  # so many characters are looked at together: most chunks are much shorter
@@ -36,7 +48,7 @@ _ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
 
 
 class Leak(NamedTuple):
-    """A stretch of text that was told: where it stands, and how much of it is the protected text."""
+    """A segment of text that was told: where it stands, and how much of it is the protected text."""
 
     start: int
     end: int
@@ -54,22 +66,12 @@ class LeakMatcher:
         self.leaks: list[Leak] = []
         self._restart()
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether a leak has begun and not ended."""
-        return self._is_leak
-
-    @property
-    def held_back(self) -> int:
-        """How many characters are held back."""
-        return len(self._text) + len(self._waiting)
-
     def leak_so_far(self) -> Leak:
         """Return the leak that goes on, as far as it is known."""
         return Leak(self._begin, self._last + 1, self._share(self._counts[1]))
 
     def feed(self, text: str) -> str:
-        """Take a chunk and return what can be let out."""
+        """Take a chunk and return what can be released."""
         self._waiting += text
         return "" if len(self._waiting) < _BATCH else self._read()
 
@@ -93,11 +95,11 @@ class LeakMatcher:
         return "".join(out)
 
     def finish(self) -> str:
-        """Return what is left once no more text comes, and begin anew."""
+        """Return what is left once no more text comes, and begin again."""
         out = [self._read()] if self._waiting else []
         if self._places is not None:
             self._advance(out, len(self._letters))
-            if self._is_leak:
+            if self.is_inside:
                 self._end_leak()
         out.append(self._text[self._done - self._offset :])
         self._restart()
@@ -109,12 +111,12 @@ class LeakMatcher:
         self._text: str = ""  # what is held back
         self._before: int = 0  # how many letters stood right before it
         self._offset: int = 0  # where it begins in the whole
-        self._done: int = 0  # where in the whole the text begins that is neither let out nor dropped
+        self._done: int = 0  # where in the whole the text begins that is neither released nor dropped
         self._letters = ""
         self._places: list[int] | None = None  # not known for as long as nothing may be a leak
         self._next: int = 0  # the letter to decide on next
         self._start = -1  # the letter with which a leak may begin, or the last that belongs to one
-        self._is_leak = False
+        self.is_inside = False
         self._run = 0
         self._covered_to = -1
         self._score = 0
@@ -123,7 +125,7 @@ class LeakMatcher:
         self._counts = [0, 0]
 
     def _pass(self, whole: str, form: str, count: int) -> str:
-        """Let out plain text in which no leak begins, but for the last letters, which may begin one."""
+        """Release plain text in which no leak begins, but for the last letters, which may begin one."""
         pending = min(_AHEAD, count - self._next)
         size = len(whole)
         # No letters stand further apart than a gap.
@@ -141,7 +143,7 @@ class LeakMatcher:
     def _advance(self, out: list[str], end: int) -> None:
         """Decide on letters up to an end."""
         while self._next < end:
-            if self._is_leak:
+            if self.is_inside:
                 self._go_on(end)
             elif self._start >= 0:
                 self._consider(out, end)
@@ -152,7 +154,7 @@ class LeakMatcher:
                     self._suspect(seed)
 
     def _find_seed(self, letters: str, first: int, end: int) -> int:
-        """Find the first letter from which on a stretch is covered; every fourth run shows if one may be."""
+        """Find the first letter from which on letters are covered; every fourth run shows if they may be."""
         core = self._index.core
         for place in range(first + _RUN - 1, end + _RUN - 1, _RUN):
             if letters[place : place + GRAM] not in core:
@@ -210,7 +212,7 @@ class LeakMatcher:
 
     def _resolve(self, out: list[str], place: int, *, is_leak: bool) -> None:
         """Begin a leak that ends with a letter so far, or let it be."""
-        self._is_leak = is_leak
+        self.is_inside = is_leak
         if not is_leak:
             self._start = -1
             return
@@ -255,22 +257,22 @@ class LeakMatcher:
             self._end_leak()
 
     def _end_leak(self) -> None:
-        """Let the text behind a leak out again, from the end of the word on."""
+        """Release text again, from the end of the leak's last word on."""
         end = self._last + 1
         while end <= self._place(self._next - 1) and self._text[end - self._offset].isalnum():
             end += 1
         pause = self._next - 1 - self._start
         self.leaks.append(Leak(self._begin, end, self._share(self._counts[1] - pause)))
-        self._is_leak, self._start, self._done = False, -1, end
+        self.is_inside, self._start, self._done = False, -1, end
 
     def _share(self, others: int) -> float:
         covered = self._counts[0]
         return round(covered / (covered + others), 3)
 
     def _release(self, out: list[str]) -> None:
-        """Let out the text in which no leak can begin, and forget the letters that were decided on."""
+        """Release the text in which no leak can begin, and forget the letters that were decided on."""
         places = cast("list[int]", self._places)
-        if self._is_leak:
+        if self.is_inside:
             keep, self._done = self._start, self._last + 1
         else:
             keep = self._start if self._start >= 0 else max(self._next, self._letters.rfind(BREAK) + 1)
@@ -307,7 +309,7 @@ class LeakMatcher:
 def _word_start(text: str, place: int, before: int) -> int:
     """Return where the word begins that stands at a place, or the place itself in what is no word.
 
-    `before` says how many letters stood right before the text, as far as they matter: what was let out of a
+    `before` says how many letters stood right before the text, as far as they matter: what was released of a
     word still belongs to it.
     """
     start = place

@@ -1,6 +1,6 @@
 """Keeping the agent's instructions out of its answers, without a model."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -10,9 +10,9 @@ from recollect.guards.holdback import REDACTED
 from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
+from recollect.guards.stream_guard import StreamGuard, TextStream
 from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
-from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.validation import check_choice, check_int, check_text, checked_list
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
@@ -25,7 +25,7 @@ _DONE = {"redact": "redacted", "block": "blocked", "warn": "warned of", "filter"
 _SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
 
 
-class SystemPromptScrubber(Processor):
+class SystemPromptScrubber(StreamGuard):
     """Finds the instructions, and the frames of memory's blocks, in what the agent says.
 
     Verbatim or with small changes, in other case, punctuation or spacing. What may be told is no leak: what
@@ -51,6 +51,7 @@ class SystemPromptScrubber(Processor):
         No more than `holdback_limit` characters of a stream are held back; what is over is judged by then.
         """
         self._strategy: ScrubStrategy = check_choice(strategy, "strategy", get_args(ScrubStrategy))
+        self._only_warns = strategy == "warn"
         self._memory: ProtectedMemory = check_choice(memory, "memory", get_args(ProtectedMemory))
         if isinstance(allow, str):
             raise InvalidArgumentError("allow", "must be a list of texts; write [text] for one")
@@ -64,31 +65,16 @@ class SystemPromptScrubber(Processor):
         """Look at the texts among the arguments, which are shown and kept; only a block stops the tool."""
         return self._cleaned_call(call, ctx)
 
-    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Let out the text in which no leak can begin."""
-        ctx.state["streamed"] = True
-        matcher = self._matcher(ctx)
-        if matcher is None or not isinstance(part, TextDelta):
-            return [part]
-        text = matcher.feed(part.text)
-        if matcher.leaks or matcher.is_inside:
-            self._report(matcher, ctx)
-        return [part] if self._strategy == "warn" or text == part.text else text_parts(text)
-
-    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
-        """Let out the rest."""
-        matcher = self._matcher(ctx)
+    def new_stream(self, ctx: RunContext) -> TextStream:
+        """Make a stream without leaks; where there is nothing to protect all text passes."""
+        matcher = self._new_matcher(ctx)
         if matcher is None:
-            return []
-        text = matcher.finish()
-        self._report(matcher, ctx)
-        return [] if self._strategy == "warn" else text_parts(text)
+            return _UnchangedText()
+        return _ScrubbedText(matcher, lambda: self._report(matcher, ctx), only_warns=self._only_warns)
 
-    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Look at what the agent said, unless it was looked at as it streamed."""
-        if "streamed" in ctx.state:
-            return messages
-        return [self._cleaned(m, ctx) if m.origin == "response" else m for m in messages]
+    def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:
+        """Look at what the agent said and did not stream."""
+        return message if has_streamed or message.origin != "response" else self._cleaned(message, ctx)
 
     def _cleaned(self, message: Message, ctx: RunContext) -> Message:
         parts = tuple(self._cleaned_part(part, ctx) for part in message.parts)
@@ -109,7 +95,7 @@ class SystemPromptScrubber(Processor):
             return text
         cleaned = matcher.feed(text) + matcher.finish()
         self._report(matcher, ctx)
-        return text if self._strategy == "warn" else cleaned
+        return text if self._only_warns else cleaned
 
     def _report(self, matcher: LeakMatcher, ctx: RunContext) -> None:
         """Tell of the leaks that have ended; a leak that is to be blocked need not have."""
@@ -121,11 +107,6 @@ class SystemPromptScrubber(Processor):
         report(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
         if found and self._strategy == "block":
             ctx.abort("the answer repeats what the agent was instructed", metadata={"leaks": len(found)})
-
-    def _matcher(self, ctx: RunContext) -> LeakMatcher | None:
-        if "matcher" not in ctx.state:
-            ctx.state["matcher"] = self._new_matcher(ctx)
-        return ctx.state["matcher"]
 
     def _new_matcher(self, ctx: RunContext) -> LeakMatcher | None:
         if "index" not in ctx.state:
@@ -149,3 +130,31 @@ class SystemPromptScrubber(Processor):
         if self._memory == "none" or frame is None:
             return LeakIndex()
         return index_of_block(frame, frame.partition("\n")[0], message.text)
+
+
+class _ScrubbedText:
+    """The text of an answer without its leaks, each reported as soon as it has ended."""
+
+    def __init__(self, matcher: LeakMatcher, report: Callable[[], None], *, only_warns: bool) -> None:
+        self._matcher = matcher
+        self._report = report
+        self._only_warns = only_warns
+
+    def feed(self, text: str) -> str:
+        scrubbed = self._matcher.feed(text)
+        if self._matcher.leaks or self._matcher.is_inside:
+            self._report()
+        return text if self._only_warns else scrubbed
+
+    def finish(self) -> str:
+        scrubbed = self._matcher.finish()
+        self._report()
+        return "" if self._only_warns else scrubbed
+
+
+class _UnchangedText:
+    def feed(self, text: str) -> str:
+        return text
+
+    def finish(self) -> str:
+        return ""

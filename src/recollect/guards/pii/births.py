@@ -1,10 +1,10 @@
-"""Dates of birth: a date behind words that say whose day it is."""
+"""Dates of birth: a date after words that say whose day it is."""
 
 import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.context_words import has_any
-from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.finding import Finding, Kind
 
 _LABEL = (
     r"(?<!\w)(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
@@ -30,22 +30,23 @@ _DATE = (
 )
 _GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
-_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,44}})\Z", re.IGNORECASE)
+_LONGEST_REST = 48  # a gap and a date
+_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,{_LONGEST_REST}}})\Z", re.IGNORECASE)
 _NAMES = re.compile(_LABEL, re.IGNORECASE)
 _WORDS = ("dob", "d.o.b", "born", "birth", "geb", "naiss", "naci", "nato", "nata", "nasci", "urodz", "ur.")
 _OTHER_WORDS = ("né", "föd", "fød", "рожд", "родил", "生", "출생")
-_WIDTH = 64
+_LONGEST_LABEL = 20
+_WIDTH = _LONGEST_LABEL + _LONGEST_REST
 
 
-def find_births(text: str) -> Iterator[Finding]:
-    """Find dates right behind such words."""
+def _find(text: str) -> Iterator[Finding]:
     if _has_words(text.lower()):
         for found in _BIRTH.finditer(text):
             yield Finding("dob", *found.span("date"), 0.9)
 
 
-def open_birth(text: str) -> int:
-    """Return where a date at the end of a text may begin: behind the word that names it."""
+def _open_from(text: str) -> int:
+    """Return where a date at the end of a text may begin: after the word that names it."""
     tail = text[-_WIDTH:]
     if not _has_words(tail.lower()):
         return len(text)
@@ -53,8 +54,12 @@ def open_birth(text: str) -> int:
     return len(text) - len(tail) + found.start("rest") if found else len(text)
 
 
+BIRTHS = Kind("dob", _find, _open_from, best=0.9)
+
+
 def names_birth(text: str, start: int) -> bool:
-    """Whether words behind a place say that a date of birth follows."""
+    """Whether words at or after a place say that a date of birth follows."""
+    start = max(0, start - _LONGEST_LABEL)
     return _has_words(text[start:].lower()) and _NAMES.search(text, start) is not None
 
 

@@ -9,13 +9,15 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
-from recollect.guards.holdback import REDACTED, Span
+from recollect.guards.holdback import REDACTED, HoldBack, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding, settled
+from recollect.guards.pii.finding import Finding, merge_findings
 from recollect.guards.pii.numbers import REGIONS
 from recollect.guards.pii.presidio import Engine
 from recollect.guards.spans import SpanGuard
+from recollect.guards.stream_guard import TextStream
 from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import is_changed
 from recollect.validation import check_choice, check_choices, check_share
 
 Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
@@ -30,12 +32,11 @@ HOLDBACK = 256
 BATCH = 24
 """How many characters of a stream are looked at together; chunks of models are mostly shorter."""
 
+_MARGIN = 56  # what waits beside a match: a batch, and punctuation that may still belong to it
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HASH_SIZE = 16
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
-_LONGEST_NAME = 40
-_WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 _KEPT = re.compile(r"[\W_]+")
 
 
@@ -69,15 +70,19 @@ class PIIDetector(SpanGuard):
     ) -> None:
         """Check the options.
 
-        `types` are those to look for, by default all but addresses on the web; `regions` are countries whose
-        national numbers count. `allow` holds texts (or patterns for whole texts) that may stay, `patterns`
-        more kinds by name. Without `key` the hashes of this detector compare only with each other. An
-        `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
+        `types` are those to look for, by default all but URLs; `regions` are countries whose national numbers
+        count. `allow` holds texts that may stay, or patterns for whole findings of at most 200 characters;
+        `patterns` more kinds by name. Without `key` the hashes of this detector compare only with each other.
+        An `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
         """
         self.id = id or self.id
         self._strategy = check_choice(strategy, "strategy", get_args(Strategy))
         self._method = check_choice(method, "method", get_args(Method))
+        # Only secrets are longer than may be held back.
+        self.replacement = {"mask": REDACTED, "remove": ""}.get(method, "[SECRET]")
         self._allowed = _checked_allow(allow)
+        longest = max((len(item) for item in self._allowed if isinstance(item, str)), default=0)
+        self.holdback_limit = max(self.holdback_limit, longest + _MARGIN)
         self._key = _checked_key(key)
         self._engine = _checked_engine(engine)
         self._on_detection = check_callback(on_detection)
@@ -90,45 +95,25 @@ class PIIDetector(SpanGuard):
         if not (self._finder.looks_for_something or engine is not None):
             raise InvalidArgumentError("types", f"must name at least one of {', '.join(TYPES)}")
 
-    def find(self, text: str, ctx: RunContext) -> list[Span]:
+    def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Return what is to be written where; what is only reported is left alone."""
-        return self.find_behind(text, 0, ctx)
-
-    def find_behind(self, text: str, start: int, ctx: RunContext) -> list[Span]:
-        """Return the same, but for what was let out earlier."""
         if self._strategy == "warn":
             return []
-        return self._spans(text, start, self._findings(text, start), ctx)
-
-    def find_named(self, text: str, name: str, ctx: RunContext) -> list[Span]:
-        """Return the same; the name of a tool's value says what it is, or what it is not."""
-        label = _label(name)
-        size = len(label)
-        found = [
-            item._replace(start=max(item.start - size, 0), end=item.end - size)
-            for item in self._findings(label + text, size)
-            if item.end > size
-        ]
-        return self._spans(text, 0, found, ctx)
-
-    def _spans(self, text: str, start: int, found: list[Finding], ctx: RunContext) -> list[Span]:
-        # The same text is settled next.
-        ctx.state["found"] = (text, start, found)
-        if self._strategy == "warn" or not found:
-            return []
+        found = self._findings(text, start)
+        ctx.state["found"] = (text, start, found)  # the same text is reported next
         if self._strategy == "filter":
-            return [Span(0, len(text), "")]
+            return [Span(0, len(text), "")] if found else []
         return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
 
-    def settle(self, text: str, start: int, end: int, ctx: RunContext) -> None:
-        """Report what was found in a stretch of text, and stop the run if that is the strategy."""
+    def report(self, text: str, start: int, end: int, ctx: RunContext) -> None:
+        """Report what was found in a segment of text, and stop the run if that is the strategy."""
         known: tuple[str, int, list[Finding]] = ctx.state.pop("found", ("", 0, []))
         found = known[2] if known[:2] == (text, start) else self._findings(text, start)
-        found = [item for item in found if start < item.end <= end]
+        found = [item for item in found if item.end <= end]
         if not found:
             return
         detections = [
-            Detection(item.type, item.start - start, item.end - start, item.score) for item in found
+            Detection(item.type, max(item.start - start, 0), item.end - start, item.score) for item in found
         ]
         report(detections, ctx, action=self._strategy, on_detection=self._on_detection)
         if self._strategy == "block":
@@ -141,10 +126,16 @@ class PIIDetector(SpanGuard):
         """Return where something may begin that is not finished at the end of the text."""
         return self._waiting_from(self._finder.open_from(text), text)
 
-    def quiet_to(self, text: str, start: int) -> int:
-        """Return where the last word begins, if nothing else of a text can be or become a finding, or -1."""
-        # What is only reported is let out in parts: its end may stand behind `start`.
-        place = self._finder.quiet_to(text, 0 if self._strategy == "warn" else start)
+    def new_stream(self, ctx: RunContext) -> TextStream:
+        """Make a stream that skips ordinary words; a subclass that finds more is asked about all text."""
+        is_own = any(is_changed(self, hook, PIIDetector) for hook in ("find", "open_from", "report"))
+        if is_own or self.holds_whole_text:
+            return super().new_stream(ctx)
+        return HoldBack(self, ctx, skip_to=self._skip_to)
+
+    def _skip_to(self, text: str, start: int) -> int:
+        # What is only reported is released in parts: its end may stand after `start`.
+        place = self._finder.skip_to(text, 0 if self._strategy == "warn" else start)
         return place if place < 0 else self._waiting_from(place, text)
 
     def _waiting_from(self, place: int, text: str) -> int:
@@ -157,19 +148,18 @@ class PIIDetector(SpanGuard):
         """Whether a whole message must be seen: to leave it out, or because the engine needs sentences."""
         return self._strategy == "filter" or self._engine is not None
 
-    def replacement_of_open(self, text: str) -> str:  # noqa: ARG002 - the base's form
-        """Return what is written for something that is longer than may be held back: only secrets are."""
-        return {"mask": REDACTED, "remove": ""}.get(self._method, "[SECRET]")
-
     def _findings(self, text: str, start: int) -> list[Finding]:
         found = self._finder.find(text, start)
         if self._engine is not None:
-            found = settled([*found, *_asked(self._engine, text)])
-        return [item for item in found if not self._is_allowed(text[item.start : item.end])]
+            found = merge_findings([*found, *_asked(self._engine, text)])
+        return [
+            item for item in found if item.end > start and not self._is_allowed(text[item.start : item.end])
+        ]
 
     def _is_allowed(self, match: str) -> bool:
+        is_short = len(match) <= self.holdback_limit - _MARGIN
         return any(
-            match.casefold() == item if isinstance(item, str) else item.fullmatch(match) is not None
+            match.casefold() == item if isinstance(item, str) else is_short and item.fullmatch(match)
             for item in self._allowed
         )
 
@@ -191,11 +181,6 @@ class PIIDetector(SpanGuard):
             plain = _KEPT.sub("", plain)
         digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
         return digest[:_HASH_SIZE].translate(_LETTERS)
-
-
-def _label(name: str) -> str:
-    """Return a name as words before a value: `phoneNumber` and `phone_number` as "phone Number: "."""
-    return f"{_WORD_BORDER.sub(' ', name[-_LONGEST_NAME:])}: "
 
 
 def _asked(engine: Engine, text: str) -> list[Finding]:

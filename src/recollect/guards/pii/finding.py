@@ -1,10 +1,10 @@
-"""What is found: a kind, a place and a score; and how a text is looked at locally.
+"""What is looked for, a kind, and what is found: a kind's name, a place and a score.
 
-Every rule decides by the match itself, by at most `REACH` characters before it and a few behind it. So a text
-that is cut anywhere and looked at piece by piece gives the same findings as the whole text.
+Every kind decides by the match itself, by at most `REACH` characters before it and a few after it. So a text
+that is cut anywhere and looked at chunk by chunk gives the same findings as the whole text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 REACH = 63
@@ -18,6 +18,21 @@ class Finding(NamedTuple):
     start: int
     end: int
     score: float = 1.0
+
+
+class Kind(NamedTuple):
+    """A kind of data: how it is found in a text, and where at the text's end one may begin.
+
+    `open_from` returns the place from which on later text can complete or change a match, or the length of
+    the text if there is none. The last word always waits, so a kind of one word that is not long needs none.
+    `best` is the highest score that the kind gives. A match that may be longer than a stream holds back has
+    no other score: at the limit it is replaced, before its own score is known.
+    """
+
+    name: str
+    find: Callable[[str], Iterable[Finding]]
+    open_from: Callable[[str], int] = len
+    best: float = 1.0
 
 
 RANK: Sequence[str] = (
@@ -38,17 +53,17 @@ RANK: Sequence[str] = (
 _PLACE = {name: place for place, name in enumerate(RANK)}
 
 
-def settled(findings: Iterable[Finding]) -> list[Finding]:
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Make one finding of those that overlap, of the best kind among them, in the order of the text."""
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda item: (item.start, -item.end)):
         if kept and finding.start < kept[-1].end:
-            kept[-1] = _united(kept[-1], finding)
+            kept[-1] = _merge(kept[-1], finding)
         else:
             kept.append(finding)
     return kept
 
 
-def _united(left: Finding, right: Finding) -> Finding:
+def _merge(left: Finding, right: Finding) -> Finding:
     best = min(left, right, key=lambda item: (_PLACE.get(item.type, -1), -item.score))
     return Finding(best.type, left.start, max(left.end, right.end), best.score)

@@ -6,13 +6,15 @@ names it.
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from importlib import import_module
 from string import ascii_letters
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from recollect.guards.pii import checksums
-from recollect.guards.pii.checksums import is_luhn
 from recollect.guards.pii.context_words import has_any, meaning_before, words_before
-from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.finding import Finding, Kind
+from recollect.guards.pii.number_tables import IBAN_LENGTHS
+from recollect.guards.pii.runs import RunKind
 
 _GROUP = re.compile(r"[0-9]+")
 _LONGEST, _SHORTEST = 19, 12
@@ -30,6 +32,8 @@ _BRANDS = (
     (re.compile(r"60|82|508"), {16}),
     (re.compile(r"50|56|57|58|6304|6390|67|0604"), {*range(12, 20)}),
 )
+_ZERO = ord("0")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # twice a digit, its two digits added up
 _LONG = 14  # shorter numbers in groups are mostly parts of others
 _EAN = 13
 _CARD_WORDS = (
@@ -48,7 +52,7 @@ _MOST_GROUPS = 7
 _LEAST_GROUP = 3
 
 
-def find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
     if end - start < _SHORTEST:
         return
@@ -88,7 +92,7 @@ def _is_card(number: str) -> bool:
     size = len(number)
     if not _SHORTEST <= size <= _LONGEST:
         return False
-    if not is_luhn(number):
+    if not _is_luhn(number):
         return False
     if not any(size in sizes and brand.match(number) for brand, sizes in _BRANDS):
         return False
@@ -98,6 +102,12 @@ def _is_card(number: str) -> bool:
 def _is_product(text: str, start: int, number: str) -> bool:
     """Whether it is rather a bar code: that has as many digits as an old card, and words tell them apart."""
     return len(number) == _EAN and is_bar_code(number) and not has_any(_CARD_WORDS, words_before(text, start))
+
+
+def _is_luhn(digits: str) -> bool:
+    """Whether the last digit fits the others by Luhn's rule."""
+    codes = digits.encode()
+    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
 
 
 def is_bar_code(number: str) -> bool:
@@ -110,7 +120,7 @@ _SURE = 0.9
 _UNSURE = 0.6
 
 
-def find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find numbers that could have been given to somebody."""
     for found in _NUMBER.finditer(text, start, end):
         area, mark, group, serial = found.groups()
@@ -124,30 +134,7 @@ def find_ssns(text: str, start: int, end: int) -> Iterator[Finding]:
             yield Finding("ssn", *found.span(), sure - 0.3 * (meaning == "other"))
 
 
-_LENGTHS = {
-    name: int(size)
-    for size, names in {
-        "15": "NO",
-        "16": "BE BI",
-        "18": "DK FI FO GL NL SD",
-        "19": "MK SI",
-        "20": "AT BA EE KZ LT LU MN XK",
-        "21": "CH CR HR LI LV",
-        "22": "BG BH DE GB GE IE ME RS VA",
-        "23": "AE GI IL IQ OM SO TL",
-        "24": "AD CZ ES MD PK RO SA SE SK TN VG",
-        "25": "AO CV GW LY MZ PT ST",
-        "26": "IR IS TR",
-        "27": "BF BJ CF CG CI CM DJ FR GA GQ GR IT KM MC MG ML MR NE SM SN TD TG",
-        "28": "AL AZ BY CY DO DZ GT HN HU LB MA NI PL SV",
-        "29": "BR EG FK PS QA UA",
-        "30": "JO KW MU YE",
-        "31": "MT SC",
-        "32": "LC",
-        "33": "RU",
-    }.items()
-    for name in names.split()
-}
+_LENGTHS = {country: size for size, countries in IBAN_LENGTHS.items() for country in countries.split()}
 _BEGIN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9])")
 _RESTS = {
     size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")
@@ -165,7 +152,7 @@ _IBAN_WORDS = (
 )
 
 
-def find_ibans(text: str) -> Iterator[Finding]:
+def _find_ibans(text: str) -> Iterator[Finding]:
     """Find account numbers whose check digits are right, or that are called so and have the right length.
 
     One in one piece may have another length, and where words name it, another country.
@@ -183,9 +170,10 @@ def find_ibans(text: str) -> Iterator[Finding]:
                 yield Finding("iban", *piece.span(), 0.7)
 
 
-def open_iban(text: str) -> int:
+def _open_iban(text: str) -> int:
     """Return where a number at the end of a text may have begun that is not complete."""
-    found = _OPEN.search(text, max(0, len(text) - _WIDEST))
+    begin = max(0, len(text) - _WIDEST - 4)
+    found = _OPEN.search(text, begin) if _GROUP.search(text, begin) else None
     return found.start() if found and found[1].upper() in _LENGTHS else len(text)
 
 
@@ -201,7 +189,34 @@ def _is_valid(number: str) -> bool:
 
 _DAY = r"(?:0[1-9]|[12]\d|3[01])"
 _MONTH = r"(?:0[1-9]|1[0-2])"
+_SPANISH_CHECK = "[TRWAGMYFPDXBNJZSQVHLCKE]"
+_UNLIKE = r"(?!(\d)(?:\D?\1){10})"  # the same digit eleven times fits, and is nobody's
 _MARKS = re.compile(r"[ .\-/+()\u00a0\u202f\u2011]")
+_NATIONAL_SCORE = 0.85
+_LONGEST_LETTERED = 28
+# As in "AB 12 34 56 C", and French numbers from Corsica; others have no blank beside a letter.
+_LETTERED_OPEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Z]{2} (?:\d ?){0,6}[A-Z]?|[1-478](?: ?\d){4} ?2[AB](?: ?\d){0,7} ?)\Z"
+)
+
+
+@cache
+def _load_check(module: str) -> Callable[..., bool]:
+    return cast("Callable[..., bool]", import_module(f"stdnum.{module}").is_valid)
+
+
+def _stdnum(module: str, **options: bool) -> Callable[[str], bool]:
+    """Return a check by a module of stdnum, which loads when a number of its form is first met."""
+    return lambda number: _load_check(module)(number, **options)
+
+
+def _is_unchecked(_: str) -> bool:
+    """Accept what has no check digits, or none that every number keeps to: its form must do."""
+    return True
+
+
+def _ends_in_luhn(number: str) -> bool:
+    return _is_luhn(_MARKS.sub("", number)[-10:])  # a Swedish number may begin with its century
 
 
 class _Number(NamedTuple):
@@ -215,13 +230,13 @@ class _Number(NamedTuple):
     form: str
     fits: Callable[[str], bool]
     named: str = ""
-    score: float = 0.85
+    score: float = _NATIONAL_SCORE
 
     def judged(self, text: str, found: re.Match[str]) -> Iterator[Finding]:
         """Yield the number if its check digits fit and it is named, where it must be."""
         if self.named and not re.search(self.named, words_before(text, found.start())):
             return
-        if self.fits(_MARKS.sub("", found[0])):
+        if self.fits(found[0]):
             yield Finding("national_id", *found.span(), self.score)
 
 
@@ -230,43 +245,55 @@ _NUMBERS = (
         "GB",
         (),
         r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]",
-        checksums.unchecked,
+        _is_unchecked,
     ),
-    _Number("GB", (10,), r"\d{3}[ -]?\d{3}[ -]?\d{4}", checksums.british_health, r"\bnhs\b"),
-    _Number("DE", (11,), r"[1-9]\d ?\d{3} ?\d{3} ?\d{3}", checksums.german, r"steuer|\bidnr|tax"),
+    _Number("GB", (10,), r"\d{3}[ -]?\d{3}[ -]?\d{4}", _stdnum("gb.nhs"), r"\bnhs\b"),
+    _Number("DE", (11,), r"[1-9]\d ?\d{3} ?\d{3} ?\d{3}", _stdnum("de.idnr"), r"steuer|\bidnr|tax"),
     _Number(
         "FR",
         (),
         r"[1-478] ?\d{2} ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}",
-        checksums.french,
+        _stdnum("fr.nir"),
     ),
-    _Number("ES", (), r"(?:\d{8}|[XYZ]\d{7})[ -]?[TRWAGMYFPDXBNJZSQVHLCKE]", checksums.spanish),
-    _Number("IT", (), r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]", checksums.italian),
-    _Number("NL", (9,), r"\d{4}[ .]?\d{2}[ .]?\d{3}", checksums.dutch, r"\bbsn\b|burgerservice|sofi"),
-    _Number("BE", (11,), rf"\d{{2}}[.]?{_MONTH}[.]?{_DAY}[- ]\d{{3}}[. ]?\d{{2}}", checksums.belgian),
-    _Number("CH", (13,), r"756[. ]?\d{4}[. ]?\d{4}[. ]?\d{2}", checksums.swiss),
+    _Number("ES", (), rf"\d{{8}}[ -]?{_SPANISH_CHECK}", _stdnum("es.dni")),
+    _Number("ES", (), rf"[XYZ]\d{{7}}[ -]?{_SPANISH_CHECK}", _stdnum("es.nie")),
+    _Number("IT", (), r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]", _stdnum("it.codicefiscale")),
+    _Number("NL", (9,), r"\d{4}[ .]?\d{2}[ .]?\d{3}", _stdnum("nl.bsn"), r"\bbsn\b|burgerservice|sofi"),
+    _Number("BE", (11,), rf"\d{{2}}[.]?{_MONTH}[.]?{_DAY}[- ]\d{{3}}[. ]?\d{{2}}", _stdnum("be.nn")),
+    _Number("CH", (13,), r"756[. ]?\d{4}[. ]?\d{4}[. ]?\d{2}", _stdnum("ch.ssn")),
+    _Number("SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}{_DAY}[-+]\d{{4}}", _stdnum("se.personnummer")),
+    # Sweden adds 60 to the day for people who do not live there; stdnum does not know these.
+    _Number("SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}(?:6[1-9]|[78]\d|9[01])[-+]\d{{4}}", _ends_in_luhn),
+    _Number("DK", (10,), rf"{_DAY}{_MONTH}\d{{2}}-?\d{{4}}", _is_unchecked, r"\bcpr\b|personnummer"),
     _Number(
-        "SE", (10, 12), rf"(?:19|20)?\d{{2}}{_MONTH}(?:0[1-9]|[1-8]\d|9[01])[-+]\d{{4}}", checksums.swedish
+        "NO", (11,), rf"(?:{_DAY}|[4-7]\d){_MONTH}\d{{2}} ?\d{{5}}", _stdnum("no.fodselsnummer"), "", 0.7
     ),
-    _Number("DK", (10,), rf"{_DAY}{_MONTH}\d{{2}}-?\d{{4}}", checksums.unchecked, r"\bcpr\b|personnummer"),
-    _Number("NO", (11,), rf"(?:{_DAY}|[4-7]\d){_MONTH}\d{{2}} ?\d{{5}}", checksums.norwegian, "", 0.7),
-    _Number("FI", (), rf"{_DAY}{_MONTH}\d{{2}}[-+A-FU-Y]\d{{3}}[0-9A-FHJ-NPR-Y]", checksums.finnish),
-    _Number("PL", (11,), r"\d{2}[0-389]\d[0-3]\d{6}", checksums.polish, r"pesel"),
-    _Number("BR", (11,), r"\d{3}\.\d{3}\.\d{3}-\d{2}", checksums.brazilian),
-    _Number("BR", (11,), r"\d{11}", checksums.brazilian, r"\bcpf\b"),
-    _Number("IN", (12,), r"[2-9]\d{3}[ -]\d{4}[ -]\d{4}", checksums.indian),
-    _Number("IN", (12,), r"[2-9]\d{11}", checksums.indian, r"aadha+r|uidai"),
-    _Number("IN", (), r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", checksums.unchecked, "", 0.75),
-    _Number("CA", (9,), r"\d{3}[ -]\d{3}[ -]\d{3}", checksums.is_luhn, r"\bsin\b|social insurance|\bnas\b"),
-    _Number("CN", (), rf"[1-8]\d{{5}}(?:19|20)\d{{2}}{_MONTH}{_DAY}\d{{3}}[0-9X]", checksums.chinese),
-    _Number("KR", (13,), rf"\d{{2}}{_MONTH}{_DAY}-[1-8]\d{{6}}", checksums.unchecked),
+    _Number(
+        "FI",
+        (),
+        rf"{_DAY}{_MONTH}\d{{2}}[-+A-FU-Y]\d{{3}}[0-9A-FHJ-NPR-Y]",
+        _stdnum("fi.hetu", allow_temporary=True),
+    ),
+    _Number("PL", (11,), r"\d{2}[0-389]\d[0-3]\d{6}", _stdnum("pl.pesel"), r"pesel"),
+    _Number("BR", (11,), _UNLIKE + r"\d{3}\.\d{3}\.\d{3}-\d{2}", _stdnum("br.cpf")),
+    _Number("BR", (11,), _UNLIKE + r"\d{11}", _stdnum("br.cpf"), r"\bcpf\b"),
+    _Number("IN", (12,), r"[2-9]\d{3}[ -]\d{4}[ -]\d{4}", _stdnum("in_.aadhaar")),
+    _Number("IN", (12,), r"[2-9]\d{11}", _stdnum("in_.aadhaar"), r"aadha+r|uidai"),
+    _Number("IN", (), r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", _is_unchecked, "", 0.75),
+    # stdnum rejects a first digit 0, which the tax agency gives to people without a number.
+    _Number("CA", (9,), r"\d{3}[ -]\d{3}[ -]\d{3}", _ends_in_luhn, r"\bsin\b|social insurance|\bnas\b"),
+    # Not "cn.ric": it fails on places that it knows no county of.
+    _Number(
+        "CN", (), rf"[1-8]\d{{5}}(?:19|20)\d{{2}}{_MONTH}{_DAY}\d{{3}}[0-9X]", _stdnum("iso7064.mod_11_2")
+    ),
+    _Number("KR", (13,), rf"\d{{2}}{_MONTH}{_DAY}-[1-8]\d{{6}}", _is_unchecked),
     _Number(
         "MX",
         (),
         rf"[A-Z][AEIOUX][A-Z]{{2}}\d{{2}}{_MONTH}{_DAY}[HMX][A-Z]{{5}}[A-Z0-9]\d",
-        checksums.unchecked,
+        _is_unchecked,
     ),
-    _Number("TR", (11,), r"[1-9]\d{10}", checksums.turkish, r"kimlik|\bt\.?c\.? ?no|tckn"),
+    _Number("TR", (11,), r"[1-9]\d{10}", _stdnum("tr.tckimlik"), r"kimlik|\bt\.?c\.? ?no|tckn"),
 )
 
 REGIONS = ("US", *sorted({number.region for number in _NUMBERS}))
@@ -274,10 +301,9 @@ REGIONS = ("US", *sorted({number.region for number in _NUMBERS}))
 
 
 class NationalIds:
-    """Finds the numbers of some countries."""
+    """The numbers of some countries: those of digits are found in runs, those with letters in a text."""
 
     def __init__(self, regions: Collection[str]) -> None:
-        """Sort the kinds: those of digits are looked for in runs of digits, those with letters in one go."""
         chosen = [number for number in _NUMBERS if number.region in regions]
         self._digits = {
             size: [(number, _compiled(number.form)) for number in chosen if size in number.sizes]
@@ -287,14 +313,15 @@ class NationalIds:
         forms = "|".join(f"(?P<n{place}>{number.form})" for place, number in enumerate(self._lettered))
         self._form = re.compile(rf"(?<![A-Za-z0-9+])(?<!\d\.)(?:{forms})(?![A-Za-z0-9])") if forms else None
 
-    def find(self, text: str) -> Iterator[Finding]:
-        """Find numbers that have a letter in them."""
+        self.lettered = Kind("national_id", self._find, _open_lettered, best=_NATIONAL_SCORE)
+        self.in_runs = RunKind("national_id", self._find_in_run, best=_NATIONAL_SCORE)
+
+    def _find(self, text: str) -> Iterator[Finding]:
         if self._form:
             for found in self._form.finditer(text):
                 yield from self._lettered[int(str(found.lastgroup)[1:])].judged(text, found)
 
-    def find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
-        """Find numbers of digits in a run of them."""
+    def _find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
         for number, form in self._digits.get(len(_MARKS.sub("", text[start:end])), ()):
             for found in form.finditer(text, start, end):
                 yield from number.judged(text, found)
@@ -303,3 +330,20 @@ class NationalIds:
 def _compiled(form: str) -> re.Pattern[str]:
     """Return a form that is not part of a longer number."""
     return re.compile(rf"(?<![\d+])(?<!\d[ .\-]){form}(?!\d)(?![ .\-]\d)")
+
+
+def begins_lettered(text: str) -> bool:
+    """Whether a text ends with two letters that a number may follow."""
+    return not text[-1:].islower() and _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
+
+
+def _open_lettered(text: str) -> int:
+    if text[-1:].islower():
+        return len(text)
+    found = _LETTERED_OPEN.search(text, max(0, len(text) - _LONGEST_LETTERED))
+    return found.start() if found else len(text)
+
+
+CARDS = RunKind("card", _find_cards, _find_cards)
+SSNS = RunKind("ssn", _find_ssns, _find_ssns, best=_SURE)
+IBANS = Kind("iban", _find_ibans, _open_iban)

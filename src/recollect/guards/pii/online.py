@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.guards.pii.context_words import begin_of_word, words_before
-from recollect.guards.pii.finding import REACH, Finding
+from recollect.guards.pii.finding import REACH, Finding, Kind
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _LOCAL = re.compile(rf"[{_LETTERS}0-9._%&'+\u2019-]+")
@@ -22,7 +22,7 @@ _LEADING = ".%&'-\u2019"  # at the start of an address more likely to belong to 
 _NOT_PEOPLE = ("git", "hg", "svn")
 
 
-def find_emails(text: str) -> Iterator[Finding]:
+def _find_emails(text: str) -> Iterator[Finding]:
     """Find e-mail addresses; `git@host` is how one clones, not whom one writes to."""
     place = text.find("@")
     while place >= 0:
@@ -33,7 +33,7 @@ def find_emails(text: str) -> Iterator[Finding]:
         place = text.find("@", place + 1)
 
 
-def open_email(text: str) -> int:
+def _open_email(text: str) -> int:
     """Return where an address at the end of a text may have begun, if its mark is there already."""
     place = text.rfind("@")
     if place < 0 or len(text) - place > _LONGEST:
@@ -98,28 +98,37 @@ _CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}")
 _IN_CODE = ("self", "this", "cls", "operator", "makefile", "configure")
 _IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
+_BARE_SCORE = 0.7
 _NAME = 2
 
 
-def find_urls(text: str) -> Iterator[Finding]:
-    """Find addresses, without the punctuation of the sentence around them."""
+def _find_urls(text: str) -> Iterator[Finding]:
+    """Find URLs with a scheme or a "www.", without the punctuation of the sentence around them."""
     for found in _SCHEME.finditer(text):
-        end = found.start() + len(_trimmed(found[0]))
-        yield Finding("url", found.start(), end)
+        yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])))
+
+
+def _open_url(text: str) -> int:
+    return _begin_at_end(_SCHEME, text)
+
+
+def _find_bare_urls(text: str) -> Iterator[Finding]:
+    """Find URLs that begin with their host."""
     for found in _BARE.finditer(text):
         if _is_domain(found[0], found[1], words_before(text, found.start())):
-            yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])), 0.7)
+            yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])), _BARE_SCORE)
 
 
-def open_url(text: str) -> int:
-    """Return where an address at the end of a text begins that may go on."""
-    begin = begin_of_word(text)
+def _open_bare_url(text: str) -> int:
+    host = _HOST_OPEN.search(text, max(begin_of_word(text), len(text) - _LONGEST_HOST - 1))
+    return min(_begin_at_end(_BARE, text), host.start() if host else len(text))
+
+
+def _begin_at_end(form: re.Pattern[str], text: str) -> int:
+    """Return where a URL in the last word begins that goes on to the end of a text, but for punctuation."""
     last = len(text.rstrip(_TRAILING + ")]"))
-    found = (
-        found for form in (_SCHEME, _BARE) for found in form.finditer(text, begin) if found.end() >= last
-    )
-    host = _HOST_OPEN.search(text, max(begin, len(text) - _LONGEST_HOST - 1))
-    return min((item.start() for item in (*found, *([host] if host else ()))), default=len(text))
+    found = form.finditer(text, begin_of_word(text))
+    return min((item.start() for item in found if item.end() >= last), default=len(text))
 
 
 def _trimmed(address: str) -> str:
@@ -170,7 +179,7 @@ _GROUPS = 8
 _LONG_GROUP = re.compile(r"[0-9A-Fa-f]{3}")
 
 
-def find_ips(text: str) -> Iterator[Finding]:
+def _find_ips(text: str) -> Iterator[Finding]:
     """Find addresses of hosts; loopback, network masks and "any host" are not somebody's."""
     for found in _V4.finditer(text):
         if not _MASK.match(found[0]) and not _is_version(text, found):
@@ -179,7 +188,7 @@ def find_ips(text: str) -> Iterator[Finding]:
         yield from _find_v6(text)
 
 
-def find_macs(text: str) -> Iterator[Finding]:
+def _find_macs(text: str) -> Iterator[Finding]:
     """Find addresses of network cards."""
     for found in _MAC.finditer(text):
         digits = re.sub(r"[^0-9a-f]", "", found[0].lower())
@@ -225,3 +234,9 @@ def _is_v6(address: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+EMAILS = Kind("email", _find_emails, _open_email)
+URLS = (Kind("url", _find_urls, _open_url), Kind("url", _find_bare_urls, _open_bare_url, best=_BARE_SCORE))
+IPS = Kind("ip", _find_ips)
+MACS = Kind("mac", _find_macs)

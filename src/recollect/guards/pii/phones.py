@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from recollect.guards.pii.context_words import meaning_before, meaning_of
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.number_tables import PHONE_LENGTHS
 from recollect.guards.pii.numbers import is_bar_code
+from recollect.guards.pii.runs import RunKind
 
 _BARE_FORMS = {
     # By the mark between the groups; what is not here is also written for amounts, dates or ranges.
@@ -48,25 +50,9 @@ _COLOUR = 255
 _COLOURS = 3
 _TEN = 10
 _COLUMNS = 2  # what begins a line may be a table's
-_CODES = {
-    # Country codes by how many digits follow them; codes that are not here do not exist.
-    (10, 10): "1 7",
-    (8, 10): (
-        "20 27 30 31 33 34 36 40 41 44 45 46 47 48 51 53 54 56 57 58 60 61 63 64 65 66 90 91 92 93 94 95 98"
-    ),
-    (6, 12): "32 39 43 49 52 55 62 81 82 84 86",
-    (7, 12): (
-        "211 212 213 216 218 220 221 222 223 224 225 226 227 228 229 230 231 232 233 234 235 236 237 238 "
-        "239 240 241 242 243 244 245 246 248 249 250 251 252 253 254 255 256 257 258 260 261 262 263 264 "
-        "265 266 267 268 269 297 298 299 350 351 352 353 354 355 356 357 358 359 370 371 372 373 374 375 "
-        "376 377 378 380 381 382 383 385 386 387 389 420 421 423 500 501 502 503 504 505 506 507 508 509 "
-        "590 591 592 593 594 595 596 597 598 599 670 672 673 674 675 676 677 678 679 680 681 682 683 685 "
-        "686 687 688 689 690 691 692 800 850 852 853 855 856 870 880 886 888 960 961 962 963 964 965 966 "
-        "967 968 970 971 972 973 974 975 976 977 979 992 993 994 995 996 998"
-    ),
-}
-_LENGTHS = {code: sizes for sizes, codes in _CODES.items() for code in codes.split()}
+_LENGTHS = {code: sizes for sizes, codes in PHONE_LENGTHS.items() for code in codes.split()}
 _LONGEST_CODE = 3
+_LONGEST_WRITTEN = 15  # with the code; what is longer than its country's numbers is mistyped or made up
 _YEAR = r"(?:19|20)\d{2}"
 _DATE = re.compile(
     rf"(?<![\d+])(?:\d{{1,2}}([./-])\d{{1,2}}\1{_YEAR}|{_YEAR}([./-])\d{{1,2}}\2\d{{1,2}})(?!\d)"
@@ -122,7 +108,7 @@ class _Piece(NamedTuple):
     in_line: bool  # whether the words that say what it is stand in its own line
 
 
-def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find(text: str, start: int, end: int) -> Iterator[Finding]:
     """Find telephone numbers in a run of digits and of the marks between them."""
     start = _behind_name(text, start, end)
     for begin, stop in _without_dates(text, start, end):
@@ -132,11 +118,6 @@ def find_phones(text: str, start: int, end: int) -> Iterator[Finding]:
             yield strong
             place = strong.end
         yield from _loose(text, place, stop)
-
-
-def find_written_phones(text: str, start: int, end: int) -> Iterator[Finding]:
-    """Find only numbers whose form alone says what they are: for runs too long to judge as a whole."""
-    yield from _strong(text, start, end)
 
 
 def _behind_name(text: str, start: int, end: int) -> int:
@@ -160,7 +141,7 @@ def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def _strong(text: str, start: int, end: int) -> list[Finding]:
-    """Find numbers with a country code, and those grouped as in North America, in the order of the text."""
+    """Find numbers whose form says what they are: with a country code, or grouped as in North America."""
     international = list(_international(text, start, end))
     found, place = list(international), 0
     for match in _NORTH_AMERICAN.finditer(text, start, end):
@@ -183,7 +164,11 @@ def _international(text: str, start: int, end: int) -> Iterator[Finding]:
 
 
 def _international_end(number: str) -> int:
-    """Return where a number with a country code ends: at the last group with which it is not too long."""
+    """Return where a number with a country code ends: at the last group with which it is not too long.
+
+    "+45 12 34 56 78 2024" ends before the year, since Danish numbers have eight digits. The first group with
+    which a number is long enough may make it too long.
+    """
     prefix = _PREFIX.match(number)
     begin = prefix.end() if prefix else 0
     code = _code(re.sub(r"\D", "", number[begin : begin + 6]))
@@ -195,7 +180,8 @@ def _international_end(number: str) -> int:
         if group[0] == "0" and number[group.start() - 1] == "(":
             continue  # "(0)" is dialled only inside the country
         seen += len(group[0])
-        if least <= seen - len(code) <= most + 1:
+        longest = _LONGEST_WRITTEN if not best else len(code) + most + 1  # one more is a zero for "(0)"
+        if len(code) + least <= seen <= longest:
             best = group.end()
     return best
 
@@ -344,3 +330,6 @@ def _is_counted(groups: list[str]) -> bool:
     if len(numbers) == _COLUMNS and 0 < numbers[0] < numbers[1]:
         return numbers[1] % numbers[0] == 0 or all(number % _TEN == 0 for number in numbers)
     return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))
+
+
+PHONES = RunKind("phone", _find, _strong, best=0.95)

@@ -4,10 +4,11 @@ A private key is the block from its BEGIN line to its END line, also if the end 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from recollect.guards.pii.context_words import begin_of_word, has_any
-from recollect.guards.pii.finding import REACH, Finding
+from recollect.guards.pii.finding import REACH, Finding, Kind
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])(?:"
@@ -54,6 +55,7 @@ _CODE = re.compile(
 )
 _SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE, _CODE_SIZE = 8, 4, 3
+_HEADER_SCORE, _LABEL_SCORE = 0.9, 0.85
 _JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
@@ -62,46 +64,61 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _MARK = "-----BEGIN "
 _BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
+_HEADERS = rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # such as how it is encrypted
 _BODY = re.compile(
-    rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # headers, such as how it is encrypted
-    rf"(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
+    rf"{_HEADERS}(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
     rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
+    rf"{_HEADERS}{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
     rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
 )
 
 
-def find_secrets(text: str) -> Iterator[Finding]:
-    """Find tokens by their beginnings, what a label or a header names, and credentials in addresses."""
+def _find_tokens(text: str) -> Iterator[Finding]:
+    """Find tokens by their beginnings, and credentials in URLs."""
     for found in _TOKEN.finditer(text):
         yield Finding("secret", *found.span())
-    for found in _HEADER.finditer(text):
-        if any(char.isdigit() for char in found[1][:_JUDGED]):
-            yield Finding("secret", *found.span(1), 0.9)
     if "://" in text:
         for found in _URL.finditer(text):
             yield Finding("secret", *found.span(1))
     if "hooks.slack.com" in text:
         for found in _WEBHOOK.finditer(text):
             yield Finding("secret", *found.span(1))
+
+
+def _open_token(text: str) -> int:
+    return min(_open_url(text), _open_web_token(text), _open_word(_find_tokens, text))
+
+
+def _open_web_token(text: str) -> int:
+    if "eyJ" not in text:
+        return len(text)
+    token = _WEB_TOKEN_OPEN.search(text, max(0, len(text) - 2 * _JUDGED))
+    return token.start() if token else len(text)
+
+
+def _find_in_headers(text: str) -> Iterator[Finding]:
+    for found in _HEADER.finditer(text):
+        if any(char.isdigit() for char in found[1][:_JUDGED]):
+            yield Finding("secret", *found.span(1), _HEADER_SCORE)
+
+
+def _find_labelled(text: str) -> Iterator[Finding]:
+    """Find what a label names, as in "password: …"."""
     if has_any(_WORDS, text.lower()):
         yield from _labelled(text)
 
 
-def open_secret(text: str) -> int:
-    """Return where a secret at the end of a text begins that may go on; short ones are held back as words."""
-    token = _WEB_TOKEN_OPEN.search(text, max(0, len(text) - 2 * _JUDGED))
-    best = min(_open_url(text), token.start() if token else len(text))
+def _open_word(find: Callable[[str], Iterator[Finding]], text: str) -> int:
+    """Return where a secret begins that the last word goes on with; short ones wait as words."""
+    tail = text[-REACH - 1 :]
+    if len(tail) <= REACH or " " in tail or "\n" in tail or "\t" in tail:
+        return len(text)
     begin = max(0, begin_of_word(text) - REACH)
-    if len(text) - begin > 2 * REACH:
-        longer = text[begin:] + _MORE
-        for found in find_secrets(longer):
-            if found.end == len(longer) and begin + found.start < len(text):
-                best = min(best, begin + found.start)
-    return best
+    longer = text[begin:] + _MORE
+    return min((begin + item.start for item in find(longer) if item.end == len(longer)), default=len(text))
 
 
 def begins_token(text: str) -> bool:
@@ -110,7 +127,7 @@ def begins_token(text: str) -> bool:
 
 
 def names_secret(text: str, start: int) -> bool:
-    """Whether words behind a place, with digits or marks as secrets have them, may be one."""
+    """Whether words after a place, with digits or marks as secrets have them, may be one."""
     if _JOINED.search(text, start) and _TOKEN.search(text, start):
         return True
     return has_any(_WORDS, text.lower()) and _LABEL.search(text) is not None
@@ -130,14 +147,14 @@ def _labelled(text: str) -> Iterator[Finding]:
         value = found["value"].rstrip(_TRAILING)
         judged = value if end - start < _JUDGED else found["value"][:_JUDGED]
         if _is_value(judged, found):
-            yield Finding("secret", start, start + len(value), 0.85)
+            yield Finding("secret", start, start + len(value), _LABEL_SCORE)
         elif end - start < REACH:
             end = start  # what stands there may be another label
         found = _LABEL.search(text, end)
 
 
 def _is_value(value: str, label: re.Match[str]) -> bool:
-    """Whether a word behind a label is a secret: prose has no digits there, code has brackets."""
+    """Whether a word after a label is a secret: prose has no digits there, code has brackets."""
     is_key = label["key"] is not None
     least = _KEY_SIZE if is_key else _CODE_SIZE if label["code"] else _WORD_SIZE
     if len(value) < least or _CODE.match(value):
@@ -148,15 +165,15 @@ def _is_value(value: str, label: re.Match[str]) -> bool:
     return digits > 0 or _SIGNS.search(value) is not None
 
 
-def find_private_keys(text: str) -> Iterator[Finding]:
-    """Find private keys; a mention of the line that begins one, with no key behind it, is none."""
+def _find_private_keys(text: str) -> Iterator[Finding]:
+    """Find private keys; a mention of the line that begins one, with no key after it, is none."""
     for begin in _begins(text):
         body = _BODY.match(text, begin.end())
         if body:
             yield Finding("secret", begin.start(), body.end())
 
 
-def open_private_key(text: str) -> int:
+def _open_private_key(text: str) -> int:
     """Return where a key begins that has not ended at the end of a text."""
     place = text.find(_MARK)
     while place >= 0:
@@ -167,7 +184,7 @@ def open_private_key(text: str) -> int:
 
 
 def _is_open(text: str, place: int) -> bool:
-    """Whether a key that begins at a place may go on behind the end of a text."""
+    """Whether a key that begins at a place may go on after the end of a text."""
     if _OPEN_HEADER.match(text, place):
         return True
     begin = _BEGIN.match(text, place)
@@ -186,3 +203,11 @@ def _begins(text: str) -> Iterator[re.Match[str]]:
         if found:
             yield found
         place = text.find(_MARK, place + 1)
+
+
+SECRETS = (
+    Kind("secret", _find_tokens, _open_token),
+    Kind("secret", _find_in_headers, partial(_open_word, _find_in_headers), best=_HEADER_SCORE),
+    Kind("secret", _find_labelled, partial(_open_word, _find_labelled), best=_LABEL_SCORE),
+    Kind("secret", _find_private_keys, _open_private_key),
+)
