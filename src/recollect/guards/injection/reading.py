@@ -57,18 +57,50 @@ _LEET_LETTERS = (
     str.maketrans("0134578@$", "oieastbas"),
     str.maketrans("0134578@$", "oleastbas"),
 )
-_UNKNOWN = "x"
+SYMBOLS = {
+    "UNKNOWN": "x",
+    "URL": "u",
+    "STOP": ".",
+    "COMMA": ",",
+    "COLON": ":",
+    "QUOTE": '"',
+    "OPEN": "(",
+    "SYMBOL": ")",
+}
+"""The letters of what is no word of the lexicon."""
+_UNKNOWN = SYMBOLS["UNKNOWN"]
+_SECTION = re.compile(r"^\[([A-Z-]+) (\S)\][^\n]*\n([^\[]*)", re.MULTILINE)
 _LONG_WORD = 14
 _SHORTEST_SCRAMBLED = 5
 _PREFIX = 3
 _LONGEST_PHRASE = 12
 
 
-def classes() -> list[tuple[str, list[str]]]:
-    """Read the classes: for each letter its words, in the order of the file."""
+class WordClass(NamedTuple):
+    """A class of the lexicon: its name in the rules, its letter, and its words."""
+
+    name: str
+    letter: str
+    words: list[str]
+
+
+@cache
+def word_classes() -> list[WordClass]:
+    """Read the classes, in the order of the file."""
     text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
-    _, *sections = text.split("\n[")
-    return [(section[0], _words(section.partition("\n")[2])) for section in sections]
+    return [WordClass(match[1], match[2], _words(match[3])) for match in _SECTION.finditer(text)]
+
+
+@cache
+def class_letters() -> dict[str, str]:
+    """Return the letter of each class by its name, those of symbols included."""
+    return {**SYMBOLS, **{one.name: one.letter for one in word_classes()}}
+
+
+@cache
+def letters_of(*names: str) -> frozenset[str]:
+    """Return the letters of classes."""
+    return frozenset(class_letters()[name] for name in names)
 
 
 def _words(lines: str) -> list[str]:
@@ -260,7 +292,7 @@ def _index() -> _Index:
     words: dict[str, str] = {}
     prefixes: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for kind, entries in classes():
+    for _, kind, entries in word_classes():
         for entry in map(fold_word, entries):
             parts = tuple(re.split(r" +", entry))
             if len(parts) > 1:
