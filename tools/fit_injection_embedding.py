@@ -1,6 +1,6 @@
-"""Fits the linear classifier in `meaning_weights.txt`, after a new corpus: some minutes.
+"""Fits the linear classifier in `embedding_weights.txt`, after a new corpus: some minutes.
 
-`python -m tools.fit_injection_meaning`
+`python -m tools.fit_injection_embedding`
 
 A logistic regression with a penalty on large weights, over the vectors of the texts of the part `tune` of our
 own corpus. It also says how much each model should count in `classifier.py`. Those figures come from texts
@@ -16,17 +16,17 @@ from tests.support.injection_corpus import Row, injection_rows
 
 import recollect.guards.injection as package
 from recollect.guards.injection.classifier import suspicions
-from recollect.guards.injection.evidence import log_odds
+from recollect.guards.injection.scoring import to_log_odds
 from recollect.recall.embedding.minilm import embed_here
 from tools.fit_injection_features import Numbers, regression
 
 PENALTY = 0.1
 READ = 800  # characters: the classifier's window
 FOLDS = 10
-TARGET = Path(package.__path__[0]) / "meaning_weights.txt"
+TARGET = Path(package.__path__[0]) / "embedding_weights.txt"
 HEADER = (
     "# The bias and the weights of a linear classifier that parts attacks from benign text by their meaning,"
-    " fitted by\n# tools/fit_injection_meaning.py. Not written by hand.\n"
+    " fitted by\n# tools/fit_injection_embedding.py. Not written by hand.\n"
 )
 
 
@@ -38,7 +38,7 @@ def main() -> None:
     direction, bias = regression(vectors, labels, PENALTY)
     numbers = [bias, *(float(number) for number in direction)]
     TARGET.write_text(HEADER + "".join(f"{number:.3f}\n" for number in numbers), "utf-8")
-    suspected = np.array([log_odds(score) for score in _suspicions(rows)])
+    suspected = np.array([to_log_odds(score) for score in _suspicions(rows)])
     said = np.stack([_unseen(vectors, labels), suspected], axis=1)
     shares, bias = regression(said, labels, 1.0)
     figures = ", ".join(f"{float(one):.2f}" for one in (*shares, bias))
