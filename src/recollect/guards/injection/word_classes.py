@@ -36,19 +36,22 @@ CORE = tuple(
     )
 )
 """Words that are known even if letters are swapped or missing."""
-_CJK = "\u3040-\u30ff\u3400-\u9fff"
-_LETTER = rf"[^\W_{_CJK}]"
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"  # Thai, Japanese, Chinese: no spaces between words
+# Words of these have marks that are no letters; the two left out are the ends of a sentence.
+_INDIC = "[\u0900-\u0963\u0966-\u0dff]"
+_LETTER = rf"[^\W_{_UNSPACED}]"
 _TOKEN = re.compile(
     r"(?P<url>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
     r"|(?<![^\W_])(?P<spaced>[^\W\d_](?:[ .\-_*|/][^\W\d_]){2,400})(?![^\W_])"
-    rf"|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
-    rf"|(?P<cjk>[{_CJK}]{{1,400}})|(?P<end>[.!?\u3002\uff01\uff1f\n]{{1,400}})|(?P<symbol>[^\w\s])"
+    rf"|(?P<indic>{_INDIC}{{1,64}})|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
+    rf"|(?P<unspaced>[{_UNSPACED}]{{1,400}})"
+    r"|(?P<end>[.!?\u061f\u0964\u0965\u3002\uff01\uff1f\n]{1,400})|(?P<symbol>[^\w\s])"
 )
 _LEET = re.compile(r"(?<![\w@$])(?=[a-z0-9@$]{0,30}[a-z])(?=[a-z@$]{0,30}[0-9@$])[a-z0-9@$]{3,30}(?![\w@$])")
 _JOINTS = re.compile(r"['\u2019\-]")
 _SYMBOL_LETTERS = {
     **dict.fromkeys("\"'\u201c\u201d\u00ab\u00bb\u2018\u2019\u300c\u300d\u201e`", '"'),
-    **dict.fromkeys(",;\uff0c\u3001\u2014\u2013-*|", ","),
+    **dict.fromkeys(",;\u060c\u061b\uff0c\u3001\u2014\u2013-*|", ","),
     **dict.fromkeys(":\uff1a=>$", ":"),
     **dict.fromkeys("([{<\uff08", "("),
 }
@@ -118,7 +121,7 @@ class _Index(NamedTuple):
     words: dict[str, str]
     prefixes: dict[str, list[tuple[str, str]]]
     phrases: dict[str, list[tuple[tuple[str, ...], str]]]
-    cjk: re.Pattern[str]
+    unspaced: re.Pattern[str]
     scrambled: dict[tuple[str, str, str], str]
     short: dict[str, str]
 
@@ -189,8 +192,8 @@ def _tokenize(plain: str) -> Iterator[_Token]:
                 yield _Token("", start, end, "," if match[0] == "\n" else ".")
             case "symbol":
                 yield _Token("", start, end, _SYMBOL_LETTERS.get(match[0], ")"))
-            case "cjk":
-                yield from _split_cjk(match[0], start)
+            case "unspaced":
+                yield from _split_unspaced(match[0], start)
             case "spaced":
                 yield from _split_glued(match[0][::2], start, 2)
             case _:
@@ -241,10 +244,10 @@ def _shortest_split(letters: str) -> list[int]:
     return best[-1] or []
 
 
-def _split_cjk(run: str, start: int) -> Iterator[_Token]:
-    """Split Chinese or Japanese text at the words that are known."""
+def _split_unspaced(run: str, start: int) -> Iterator[_Token]:
+    """Split Chinese, Japanese or Thai text at the words that are known."""
     place = 0
-    for match in _index().cjk.finditer(run):
+    for match in _index().unspaced.finditer(run):
         if match.start() > place:
             yield _Token("", start + place, start + match.start(), _UNKNOWN)
         yield _Token(match[0], start + match.start(), start + match.end())
@@ -302,13 +305,13 @@ def _index() -> _Index:
                 words[entry] = kind
     for found in phrases.values():
         found.sort(key=lambda item: -len(item[0]))
-    cjk = sorted((word for word in words if re.match(rf"[{_CJK}]", word)), key=len, reverse=True)
+    unspaced = sorted((word for word in words if re.match(rf"[{_UNSPACED}]", word)), key=len, reverse=True)
     known = {word: words[word] for word in words if len(word) > 2 and word.isascii()}  # noqa: PLR2004 - shorter ones fit anywhere
     short = known | dict.fromkeys([*GLUE, *CORE], "x") | _drop_letters(words)
     scrambled = {
         _scramble_key(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
     }
-    return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, cjk))), scrambled, short)
+    return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, unspaced))), scrambled, short)
 
 
 def _drop_letters(words: dict[str, str]) -> dict[str, str]:
