@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from recollect.backends.curated.entries import DELIMITER, Target, usage
-from recollect.backends.curated.standing_orders import find_standing_order
-from recollect.guards.injection.rules import find_by_rules
+from recollect.guards.injection.rules import find_by_rules, find_standing_order
 from recollect.guards.injection.scoring import find_injections
 from recollect.guards.injection.word_classes import classify_words
 from recollect.text.normalizing import Style, normalised

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     r"|quoted\((?P<quoted>\d+)\)"
     r"|(?P<look>followed-by|not-followed-by|after|not-after)\("
     # The class after a place, unless it may be missing.
-    rf"|(?P<place>[a-z][a-z-]*)(?=(?:\s+(?P<next>{_CLASSES})(?![A-Z/+?-]))?)"
+    rf"|(?P<name>[a-z][a-z-]*)(?=(?:\s+(?P<next>{_CLASSES})(?![A-Z/+?-]))?)"
     r"|(?P<symbol>[()|?])|\s+|(?P<mistake>.)"
 )
 _LOOKS = {"followed-by": "(?=", "not-followed-by": "(?!", "after": "(?<=", "not-after": "(?<!"}
@@ -45,16 +45,21 @@ class RuleError(ValueError):
 
 
 class PatternCompiler:
-    """Compiles patterns with the letters of the classes and the places that were defined."""
+    """Compiles patterns with the letters of the classes and the names that were defined."""
 
     def __init__(self, letters: Mapping[str, str]) -> None:
         """Take the letter of each class; STOP and QUOTE must be among them."""
         self._letters = letters
         self._places = {"text-start": r"\A", "text-end": r"\Z"}
+        self._phrases: dict[str, str] = {}
 
-    def define(self, place: str, pattern: str) -> None:
-        """Give a name to a pattern that takes up no words, for patterns that are compiled later."""
-        self._places[place] = f"(?:{self.compile(pattern).pattern})"
+    def define_place(self, name: str, pattern: str) -> None:
+        """Name a pattern that takes up no words, for patterns that are compiled later."""
+        self._places[name] = f"(?:{self.compile(pattern).pattern})"
+
+    def define_phrase(self, name: str, pattern: str) -> None:
+        """Name a pattern that takes up words, for patterns that are compiled later."""
+        self._phrases[name] = f"(?:{self.compile(pattern).pattern})"
 
     def compile(self, pattern: str) -> re.Pattern[str]:
         """Return a pattern as a regular expression; raise a RuleError if it has a mistake."""
@@ -81,8 +86,8 @@ class PatternCompiler:
             return f"{quote}[^{quote}]{{1,{token['quoted']}}}{quote}"
         if token["look"]:
             return _LOOKS[token["look"]]
-        if token["place"]:
-            return self._place(token["place"], token["next"])
+        if token["name"]:
+            return self._resolve(token["name"], token["next"])
         if token["mistake"]:
             raise RuleError(f"{token[0]!r} means nothing in a pattern")
         return "(?:" if token[0] == "(" else token[0].strip()
@@ -103,9 +108,11 @@ class PatternCompiler:
     def _escape(self, names: str) -> str:
         return "".join(re.escape(_look_up(name, self._letters)) for name in names.split("/"))
 
-    def _place(self, name: str, classes: str | None) -> str:
+    def _resolve(self, name: str, classes: str | None) -> str:
         if name in _USAGE:
             raise RuleError(f"write {_USAGE[name]}")
+        if name in self._phrases:
+            return self._phrases[name]
         regex = _look_up(name, self._places)
         # What is cheap to see, the word itself, is looked at before the place it stands in.
         return f"(?={self._one_of(classes)}){regex}" if classes else regex

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from recollect.guards.injection.rule_language import PatternCompiler, RuleError
-from recollect.guards.injection.word_classes import class_letters, letters_of
+from recollect.guards.injection.word_classes import class_letters, classify_words, letters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,12 @@ INJECTION = TYPES[0]
 _REPORTED, _REPORTED_TO_YOU, _EXPLAINED, _PROGRAMMED, _TOLD_BEFORE = 0.35, 0.6, 0.5, 0.6, 0.8
 _SENTENCE = 40  # how far around a match its sentence is looked at
 _PARTS = 3
+_STANDING = re.compile(
+    r"orders in a (?P<scope>text|clause)(?: given (?P<given>.+?))?(?: unless (?P<unless>.+))?"
+)
+_CLAUSE_END = re.compile(
+    r"[;\n\r\u0085\u2028\u2029\u3002\uff01\uff1f\uff1b]|[.!?](?=\s|$)|\bbut\b", re.IGNORECASE
+)
 _WEIGHT = re.compile(r"0\.\d+!?|1!?")
 
 
@@ -47,11 +53,30 @@ class Rule(NamedTuple):
     """Whether it counts in full also where things are explained or asked about."""
 
 
+class StandingRule(NamedTuple):
+    """A pattern for orders in remembered text, and what else must or must not be found with it."""
+
+    type: AttackType
+    pattern: re.Pattern[str]
+    in_clause: bool
+    given: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
+
+    def matches(self, letters: str) -> bool:
+        """Say whether a text or a clause is such an order."""
+        return bool(
+            self.pattern.search(letters)
+            and (self.given is None or self.given.search(letters))
+            and not (self.unless and self.unless.search(letters))
+        )
+
+
 class RuleSet(NamedTuple):
-    """Rules over word classes, and rules over the text itself."""
+    """Rules over word classes, rules over the text itself, and rules about remembered text."""
 
     words: list[Rule]
     text: list[Rule]
+    standing: list[StandingRule]
 
 
 class _Entry(NamedTuple):
@@ -117,35 +142,63 @@ def _has(letters: str, wanted: frozenset[str]) -> bool:
     return not wanted.isdisjoint(letters)
 
 
+def find_standing_order(text: str) -> AttackType | None:
+    """Return the kind of the order against the user that a remembered text holds, or None.
+
+    The other rules look for attempts to take over a conversation. A memory is read again and again, so it can
+    also hold what looks harmless there.
+    """
+    plain = text.replace("\u2019", "'")
+    whole = [classify_words(plain, "standing orders").letters]
+    clauses = [classify_words(clause, "standing orders").letters for clause in _CLAUSE_END.split(plain)]
+    for rule in _shipped_rules().standing:
+        if any(rule.matches(letters) for letters in (clauses if rule.in_clause else whole)):
+            return rule.type
+    return None
+
+
 @cache
 def _shipped_rules() -> RuleSet:
     text = resources.files(__package__ or "").joinpath("rules.txt").read_text("utf-8")
-    return load_rules(text, class_letters())
+    return load_rules(text, class_letters(), class_letters("standing orders"))
 
 
-def load_rules(text: str, letters: Mapping[str, str]) -> RuleSet:
+def load_rules(text: str, letters: Mapping[str, str], standing_letters: Mapping[str, str]) -> RuleSet:
     """Read a file of rules, with the letter of each word class; an error names the line."""
-    found = RuleSet([], [])
-    compiler = PatternCompiler(letters)
+    found = RuleSet([], [], [])
+    compilers = PatternCompiler(letters), PatternCompiler(standing_letters)
     for entry in _entries(text):
         try:
-            _load(entry, compiler, found)
+            _load(entry, compilers[entry.section.startswith("standing ")], found)
         except RuleError as error:
             raise RuleError(f"rules, line {entry.line}: {error}") from None
     return found
 
 
 def _load(entry: _Entry, compiler: PatternCompiler, found: RuleSet) -> None:
-    match entry.section:
+    name, _, pattern = entry.text.partition(" = ")
+    match entry.section.removeprefix("standing "):
         case "places":
-            name, _, pattern = entry.text.partition(" = ")
-            compiler.define(name, pattern)
+            compiler.define_place(name, pattern)
+        case "phrases":
+            compiler.define_phrase(name, pattern)
         case "words":
             found.words.append(_rule(entry.text, compiler.compile))
         case "text":
             found.text.append(_rule(entry.text, _compile_text))
-        case _:
-            raise RuleError("a rule belongs after a line with [places], [words] or [text]")
+        case section:
+            found.standing.append(_standing_rule(section, entry.text, compiler))
+
+
+def _standing_rule(section: str, text: str, compiler: PatternCompiler) -> StandingRule:
+    heading = _STANDING.fullmatch(section)
+    if heading is None:
+        raise RuleError(f"no section is called [{section}]; see the top of the file")
+    kind, _, pattern = text.partition(" ")
+    if kind not in TYPES or not pattern:
+        raise RuleError(f"a standing order is a kind ({', '.join(TYPES)}) and a pattern")
+    given, unless = (compiler.compile(part) if part else None for part in heading.group("given", "unless"))
+    return StandingRule(kind, compiler.compile(pattern), heading["scope"] == "clause", given, unless)
 
 
 def _entries(text: str) -> list[_Entry]:

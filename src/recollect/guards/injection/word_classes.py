@@ -9,15 +9,18 @@ letters, digits for letters, words without spaces between them, and swapped lett
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from recollect.guards.injection.folding import Folded, fold, fold_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LexiconPart: TypeAlias = Literal["guard", "standing orders"]
+"""The words that the guard knows, or those of the rules about remembered text."""
 GLUE = frozenset(
     re.findall(
         r"\w+",
@@ -40,12 +43,20 @@ _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"  # Thai, Japanese, Chinese
 # Words of these have marks that are no letters; the two left out are the ends of a sentence.
 _INDIC = "[\u0900-\u0963\u0966-\u0dff]"
 _LETTER = rf"[^\W_{_UNSPACED}]"
-_TOKEN = re.compile(
+_FORMS = (
     r"(?P<url>https?://[^\s\"'<>]{3,2000}|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})"
     r"|(?<![^\W_])(?P<spaced>[^\W\d_](?:[ .\-_*|/][^\W\d_]){2,400})(?![^\W_])"
     rf"|(?P<indic>{_INDIC}{{1,64}})|(?P<word>{_LETTER}{{1,64}}(?:['\u2019\-]{_LETTER}{{1,64}}){{0,4}})"
     rf"|(?P<unspaced>[{_UNSPACED}]{{1,400}})"
     r"|(?P<end>[.!?\u061f\u0964\u0965\u3002\uff01\uff1f\n]{1,400})|(?P<symbol>[^\w\s])"
+)
+# What only remembered text is looked at for: names of hosts and files, and how a command reads a file.
+_STANDING_FORMS = (
+    r"(?P<local>https?://(?:localhost|127\.|10\.|192\.168\.|0\.0\.0\.0|\[::1\])[^\s\"'<>]{0,2000})"
+    r"|(?P<host>https?://[^\s\"'<>$`]{1,2000}|\b[\w-]{1,64}\.(?:com|net|org|io|dev|app|ai|co|ru|cn|xyz|top|site|info|biz|me|example)\b)"
+    r"|(?P<file>(?<![\w*])\.env\b|\.ssh/|\bid_(?:rsa|ed25519|ecdsa)\b|\.aws/|/etc/(?:passwd|shadow)\b"
+    r"|\.netrc\b|\.pgpass\b|\.kube/config\b)"
+    r"|(?P<read>\$\(|`|@|--post-file\b|(?<=\s)-t\b)|(?P<name>[\w-]{1,64}(?:\.[\w-]{1,64}){1,8})|"
 )
 _LEET = re.compile(r"(?<![\w@$])(?=[a-z0-9@$]{0,30}[a-z])(?=[a-z@$]{0,30}[0-9@$])[a-z0-9@$]{3,30}(?![\w@$])")
 _JOINTS = re.compile(r"['\u2019\-]")
@@ -68,10 +79,13 @@ SYMBOLS = {
     "QUOTE": '"',
     "OPEN": "(",
     "SYMBOL": ")",
+    "FILE": "~",
+    "READ": "@",
 }
 """The letters of what is no word of the lexicon."""
 _UNKNOWN = SYMBOLS["UNKNOWN"]
-_SECTION = re.compile(r"^\[([A-Z-]+) (\S)\][^\n]*\n([^\[]*)", re.MULTILINE)
+_SECTION = re.compile(r"^\[([A-Z-]+)(?: (\S))?\][^\n]*\n([^\[]*)", re.MULTILINE)
+_FIRST_STANDING_LETTER = 0x100  # its classes have no weights, so that their letters are nobody's business
 _LONG_WORD = 14
 _SHORTEST_SCRAMBLED = 5
 _PREFIX = 3
@@ -87,21 +101,26 @@ class WordClass(NamedTuple):
 
 
 @cache
-def word_classes() -> list[WordClass]:
+def word_classes(part: LexiconPart) -> list[WordClass]:
     """Read the classes, in the order of the file."""
     text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
-    return [WordClass(match[1], match[2], _split_words(match[3])) for match in _SECTION.finditer(text)]
+    guard, _, standing = text.partition("\n[standing orders]\n")
+    sections = enumerate(_SECTION.finditer(guard if part == "guard" else standing), _FIRST_STANDING_LETTER)
+    return [
+        WordClass(section[1], section[2] or chr(number), _split_words(section[3]))
+        for number, section in sections
+    ]
 
 
 @cache
-def class_letters() -> dict[str, str]:
+def class_letters(part: LexiconPart = "guard") -> dict[str, str]:
     """Return the letter of each class by its name, those of symbols included."""
-    return {**SYMBOLS, **{one.name: one.letter for one in word_classes()}}
+    return {**SYMBOLS, **{one.name: one.letter for one in word_classes(part)}}
 
 
 @cache
 def letters_of(*names: str) -> frozenset[str]:
-    """Return the letters of classes."""
+    """Return the letters of classes that the guard knows."""
     return frozenset(class_letters()[name] for name in names)
 
 
@@ -117,7 +136,9 @@ class ClassifiedText(NamedTuple):
     spans: list[tuple[int, int]]
 
 
-class _Index(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lexicon:
+    token: re.Pattern[str]
     words: dict[str, str]
     prefixes: dict[str, list[tuple[str, str]]]
     phrases: dict[str, list[tuple[tuple[str, ...], str]]]
@@ -133,31 +154,30 @@ class _Token(NamedTuple):
     letter: str = ""  # of the class, where the form of the token says it
 
 
-def classify_words(text: str) -> ClassifiedText:
+def classify_words(text: str, part: LexiconPart = "guard") -> ClassifiedText:
     """Return the classes of the words of a text; spans are those of the text as it was given."""
     folded = fold(text)
-    plain = _replace_leet(folded.text)
-    tokens = list(_tokenize(plain))
-    return _classify(tokens, folded)
+    lexicon = _lexicon(part)
+    tokens = list(_tokenize(_replace_leet(folded.text, lexicon), lexicon))
+    return _classify(tokens, folded, lexicon)
 
 
-def _classify(tokens: list[_Token], folded: Folded) -> ClassifiedText:
-    index = _index()
+def _classify(tokens: list[_Token], folded: Folded, lexicon: _Lexicon) -> ClassifiedText:
     letters: list[str] = []
     spans: list[tuple[int, int]] = []
     place = 0
     while place < len(tokens):
         token = tokens[place]
-        letter, size = (token.letter, 1) if token.letter else _find_phrase(tokens, place, index)
-        letters.append(letter or _letter_of(token.word))
+        letter, size = (token.letter, 1) if token.letter else _find_phrase(tokens, place, lexicon)
+        letters.append(letter or _letter_of(token.word, lexicon))
         spans.append(folded.span(token.start, tokens[place + size - 1].end))
         place += size
     return ClassifiedText("".join(letters), spans)
 
 
-def _find_phrase(tokens: list[_Token], place: int, index: _Index) -> tuple[str, int]:
+def _find_phrase(tokens: list[_Token], place: int, lexicon: _Lexicon) -> tuple[str, int]:
     """Find the longest phrase that begins with a token."""
-    for words, kind in index.phrases.get(tokens[place].word, ()):
+    for words, kind in lexicon.phrases.get(tokens[place].word, ()):
         if size := _match_phrase(tokens, place, words):
             return kind, size
     return "", 1
@@ -180,30 +200,33 @@ def _match_phrase(tokens: list[_Token], place: int, words: tuple[str, ...]) -> i
     return end - place
 
 
-def _tokenize(plain: str) -> Iterator[_Token]:
+def _tokenize(plain: str, lexicon: _Lexicon) -> Iterator[_Token]:
     """Split plain text into words and symbols."""
-    for match in _TOKEN.finditer(plain):
+    for match in lexicon.token.finditer(plain):
         start, end = match.span()
         match match.lastgroup:
-            case "url":
-                yield _Token("", start, end, "u")
+            case "url" | "host":
+                yield _Token("", start, end, SYMBOLS["URL"])
+            case "file" | "read":
+                yield _Token("", start, end, SYMBOLS[match.lastgroup.upper()])
+            case "local" | "name":
+                yield _Token("", start, end, _UNKNOWN)
             case "end":
                 # A single line break may stand anywhere in a sentence.
                 yield _Token("", start, end, "," if match[0] == "\n" else ".")
             case "symbol":
                 yield _Token("", start, end, _SYMBOL_LETTERS.get(match[0], ")"))
             case "unspaced":
-                yield from _split_unspaced(match[0], start)
+                yield from _split_unspaced(match[0], start, lexicon)
             case "spaced":
-                yield from _split_glued(match[0][::2], start, 2)
+                yield from _split_glued(match[0][::2], start, 2, lexicon)
             case _:
-                yield from _split_word(match[0], start)
+                yield from _split_word(match[0], start, lexicon)
 
 
-def _split_word(word: str, start: int) -> Iterator[_Token]:
+def _split_word(word: str, start: int, lexicon: _Lexicon) -> Iterator[_Token]:
     """Yield a word, or its parts where only these are known."""
-    index = _index()
-    if word in index.words or word in index.phrases:
+    if word in lexicon.words or word in lexicon.phrases:
         yield _Token(word, start, start + len(word))
     elif not word.isalnum():
         place = 0
@@ -212,31 +235,30 @@ def _split_word(word: str, start: int) -> Iterator[_Token]:
                 yield _Token(part, start + place, start + place + len(part))
             place += len(part) + 1
     elif len(word) >= _LONG_WORD:
-        yield from _split_glued(word, start, 1)
+        yield from _split_glued(word, start, 1, lexicon)
     else:
         yield _Token(word, start, start + len(word))
 
 
-def _split_glued(letters: str, start: int, step: int) -> Iterator[_Token]:
+def _split_glued(letters: str, start: int, step: int, lexicon: _Lexicon) -> Iterator[_Token]:
     """Split letters without spaces into known words, if all are known; `step` is from letter to letter."""
     place = 0
-    for size in _shortest_split(letters) or [len(letters)]:
+    for size in _shortest_split(letters, lexicon) or [len(letters)]:
         first = start + place * step
         yield _Token(letters[place : place + size], first, first + (size - 1) * step + 1)
         place += size
 
 
-def _shortest_split(letters: str) -> list[int]:
+def _shortest_split(letters: str, lexicon: _Lexicon) -> list[int]:
     """Return the lengths of the fewest known words that make up the letters; none if they do not."""
-    index = _index()
-    if letters in index.words or len(letters) < _SHORTEST_SCRAMBLED:
+    if letters in lexicon.words or len(letters) < _SHORTEST_SCRAMBLED:
         return []
     best: list[list[int] | None] = [None] * (len(letters) + 1)
     best[0] = []
     for end in range(1, len(letters) + 1):
         for size in range(1, min(end, 16) + 1):
             before = best[end - size]
-            if before is None or letters[end - size : end] not in index.short:
+            if before is None or letters[end - size : end] not in lexicon.short:
                 continue
             known = best[end]
             if known is None or len(before) + 1 < len(known):
@@ -244,10 +266,10 @@ def _shortest_split(letters: str) -> list[int]:
     return best[-1] or []
 
 
-def _split_unspaced(run: str, start: int) -> Iterator[_Token]:
+def _split_unspaced(run: str, start: int, lexicon: _Lexicon) -> Iterator[_Token]:
     """Split Chinese, Japanese or Thai text at the words that are known."""
     place = 0
-    for match in _index().unspaced.finditer(run):
+    for match in lexicon.unspaced.finditer(run):
         if match.start() > place:
             yield _Token("", start + place, start + match.start(), _UNKNOWN)
         yield _Token(match[0], start + match.start(), start + match.end())
@@ -257,25 +279,23 @@ def _split_unspaced(run: str, start: int) -> Iterator[_Token]:
 
 
 @lru_cache(maxsize=8192)
-def _letter_of(word: str) -> str:
-    index = _index()
-    if found := index.words.get(word):
+def _letter_of(word: str, lexicon: _Lexicon) -> str:
+    if found := lexicon.words.get(word):
         return found
-    for prefix, kind in index.prefixes.get(word[:_PREFIX], ()):
+    for prefix, kind in lexicon.prefixes.get(word[:_PREFIX], ()):
         if word.startswith(prefix):
             return kind
     if len(word) >= _SHORTEST_SCRAMBLED:
-        return index.scrambled.get(_scramble_key(word)) or index.short.get(f"?{word}", _UNKNOWN)
+        return lexicon.scrambled.get(_scramble_key(word)) or lexicon.short.get(f"?{word}", _UNKNOWN)
     return _UNKNOWN
 
 
-def _replace_leet(plain: str) -> str:
+def _replace_leet(plain: str, lexicon: _Lexicon) -> str:
     """Write digits in words as the letters they stand for, where that makes a known word."""
-    return _LEET.sub(_spell_leet, plain)
+    return _LEET.sub(lambda match: _spell_leet(match, lexicon.words), plain)
 
 
-def _spell_leet(match: re.Match[str]) -> str:
-    words = _index().words
+def _spell_leet(match: re.Match[str], words: dict[str, str]) -> str:
     for letters in _LEET_LETTERS:
         word = match[0].translate(letters)
         if word in words or word in GLUE:
@@ -289,12 +309,12 @@ def _scramble_key(word: str) -> tuple[str, str, str]:
 
 
 @cache
-def _index() -> _Index:
+def _lexicon(part: LexiconPart) -> _Lexicon:
     """Make the tables, once."""
     words: dict[str, str] = {}
     prefixes: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for _, kind, entries in word_classes():
+    for _, kind, entries in word_classes(part):
         for entry in map(fold_word, entries):
             parts = tuple(re.split(r" +", entry))
             if len(parts) > 1:
@@ -311,7 +331,9 @@ def _index() -> _Index:
     scrambled = {
         _scramble_key(word): words[word] for word in CORE if len(word) > _SHORTEST_SCRAMBLED and word in words
     }
-    return _Index(words, prefixes, phrases, re.compile("|".join(map(re.escape, unspaced))), scrambled, short)
+    token = re.compile(_FORMS if part == "guard" else _STANDING_FORMS + _FORMS)
+    unspaced_words = re.compile("|".join(map(re.escape, unspaced)))
+    return _Lexicon(token, words, prefixes, phrases, unspaced_words, scrambled, short)
 
 
 def _drop_letters(words: dict[str, str]) -> dict[str, str]:
