@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tests.support.injection_corpus import Row, injection_rows
 
 import recollect.guards.injection as package
-from recollect.guards.injection.evidence import features, passages
-from recollect.guards.injection.reading import read
+from recollect.guards.injection.scoring import find_features, split_passages
+from recollect.guards.injection.word_classes import classify_words
 
 PENALTY = 4.0
 RAREST = 4  # a feature of fewer passages says nothing
@@ -34,9 +34,9 @@ def examples(rows: Sequence[Row]) -> list[tuple[set[str], int]]:
     """Return what is true of each passage that teaches something, and whether it is an attack."""
     found: list[tuple[set[str], int]] = []
     for row in rows:
-        parts = list(passages(row.text, read(row.text)))
+        parts = list(split_passages(row.text, classify_words(row.text)))
         if not row.label or len(parts) == 1:
-            found += [(features(part), row.label) for part in parts]
+            found += [(find_features(part), row.label) for part in parts]
     return found
 
 
@@ -56,9 +56,9 @@ def regression(table: Numbers, labels: Numbers, penalty: float) -> tuple[Numbers
     penalties = np.array([penalty] * table.shape[1] + [0.0])
     weights = np.zeros(design.shape[1])
     for _ in range(12):
-        chances = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
-        certainty = np.maximum(chances * (1 - chances), 1e-6)
-        slope = design.T @ (labels - chances) - penalties * weights
+        probabilities = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        certainty = np.maximum(probabilities * (1 - probabilities), 1e-6)
+        slope = design.T @ (labels - probabilities) - penalties * weights
         curve = (design.T * certainty) @ design + np.diag(penalties)
         weights += np.linalg.solve(curve, slope)
     return weights[:-1], float(weights[-1])

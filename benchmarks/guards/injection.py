@@ -14,8 +14,8 @@ from tests.support.labelled import kilobytes_of, read_rows
 
 from benchmarks.harness.report import Show
 from recollect.guards.injection.classifier import classify, is_installed
-from recollect.guards.injection.detector import telling_windows
-from recollect.guards.injection.evidence import find_injections, with_classifier
+from recollect.guards.injection.detector import choose_windows
+from recollect.guards.injection.scoring import find_injections, with_classifier
 
 THRESHOLD = 0.5
 """The score from which a text is an attack."""
@@ -62,7 +62,7 @@ def _score_by_rules(text: str) -> float:
 
 def _score_with_classifier(text: str) -> float:
     verdict = find_injections(text)
-    spans = telling_windows(text, verdict)
+    spans = choose_windows(text, verdict)
     return with_classifier(verdict, spans, classify([text[start:end] for start, end in spans])).score
 
 

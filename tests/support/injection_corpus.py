@@ -1,4 +1,4 @@
-"""Our own labelled texts: attacks, and innocents that look like them."""
+"""Our own labelled texts: attacks, and benign ones that look like them."""
 
 import json
 from dataclasses import dataclass

@@ -11,10 +11,9 @@ from functools import lru_cache
 
 from recollect.backends.base import NoteBlock
 from recollect.backends.curated.entries import DELIMITER, Target, usage
-from recollect.backends.curated.standing_orders import find_standing_order
-from recollect.guards.injection.evidence import find_injections
-from recollect.guards.injection.reading import read
-from recollect.guards.injection.rules import find_by_rules
+from recollect.guards.injection.rules import find_by_rules, find_standing_order
+from recollect.guards.injection.scoring import find_injections
+from recollect.guards.injection.word_classes import classify_words
 from recollect.text.normalizing import Style, normalised
 from recollect.text.unicode import without_invisible
 
@@ -84,7 +83,7 @@ def _steering(text: str) -> str | None:
     verdict = find_injections(text)
     if verdict.score < _NEEDED[0][0]:
         return None
-    strongest = max((rule.score for rule in find_by_rules(text, read(text))), default=0.0)
+    strongest = max((rule.score for rule in find_by_rules(text, classify_words(text))), default=0.0)
     if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
         return None
     return max(verdict.findings, key=lambda finding: finding.score).type

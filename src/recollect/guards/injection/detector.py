@@ -20,8 +20,8 @@ from recollect.concurrency.threads import Offload
 from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
-from recollect.guards.injection.evidence import Verdict, find_injections, with_classifier
 from recollect.guards.injection.rules import TYPES, AttackType
+from recollect.guards.injection.scoring import Verdict, find_injections, with_classifier
 from recollect.guards.json_texts import map_texts, texts_of
 from recollect.messages import FramePart, Message, Part, TextPart, ToolResult
 from recollect.pipeline.processor import Processor
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
 
 _END = re.compile(r"[.!?\u3002\uff01\uff1f]+(?=[\s\"'\u201d\u00bb\u300d)]|$)|[\n\u3002\uff01\uff1f]+")
-MOST = 24
-"""The most stretches of a text that a classifier is shown."""
+MAX_WINDOWS = 24
+"""How many windows of a text a classifier is shown at most."""
 _WINDOW = 800  # characters: well within the 256 tokens that the classifier reads
 _OVERLAP = 100
 _AT_ENDS = 4
@@ -77,7 +77,7 @@ class Judgement:
 class PromptInjectionDetector(Processor):
     """Looks for attempts to take over the model, by rules, and where wanted by a classifier and a model.
 
-    On the prompt it blocks by default. On recalled text and history (`check="memory"`: it runs behind memory
+    On the prompt it blocks by default. On recalled text and history (`check="memory"`: it runs after memory
     and changes only what the model is shown) and on tool results it quarantines: the text is kept out of the
     prompt, and the trace says where it was.
     """
@@ -132,14 +132,14 @@ class PromptInjectionDetector(Processor):
             chosen = chosen[-1:]
         found: dict[str, Verdict] = {}
         for text in dict.fromkeys(text for message in chosen for text in _checked_texts(message)):
-            found[text] = await self._judged(text)
+            found[text] = await self._judge(text)
         if self._model is not None and not any(self._is_attack(verdict) for verdict in found.values()):
             await self._ask_model(found, ctx)
-        self._tell(found, ctx, [message.id for message in chosen])
+        self._report_found(found, ctx, [message.id for message in chosen])
         if self.blocks_only:
             return messages
         ids = {message.id for message in chosen}
-        edited = [self._edited(m, found) if m.id in ids else m for m in messages]
+        edited = [self._edit(m, found) if m.id in ids else m for m in messages]
         kept = [message for message in edited if message is not None]
         if origin == "input" and not any(message.origin == "input" for message in kept):
             ctx.abort("nothing is left of the prompt without what may be a prompt injection")
@@ -147,23 +147,23 @@ class PromptInjectionDetector(Processor):
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at all texts that a tool gave back."""
-        found = {text: await self._judged(text) for text in dict.fromkeys(texts_of(result.content))}
-        self._tell(found, ctx, [result.call_id])
+        found = {text: await self._judge(text) for text in dict.fromkeys(texts_of(result.content))}
+        self._report_found(found, ctx, [result.call_id])
         if self.blocks_only or not any(self._is_attack(verdict) for verdict in found.values()):
             return result
-        content = map_texts(result.content, lambda text: self._without_attack(text, found) or NOTICE)
+        content = map_texts(result.content, lambda text: self._remove_attack(text, found) or NOTICE)
         return ToolResult(result.call_id, result.name, content, result.is_error)
 
-    async def _judged(self, text: str) -> Verdict:
+    async def _judge(self, text: str) -> Verdict:
         """Ask the rules, and the classifier if there is one."""
         run = _threads.run if len(text) > _LONG else _at_once
         verdict = await run(partial(find_injections, text))
         if self._classify is None or not text.strip():
             return verdict
-        spans = telling_windows(text, verdict)
-        pieces = [text[start:end] for start, end in spans]
-        scores = await _threads.run(partial(self._classify, pieces))
-        return with_classifier(verdict, spans, _checked_scores(scores, pieces))
+        spans = choose_windows(text, verdict)
+        segments = [text[start:end] for start, end in spans]
+        scores = await _threads.run(partial(self._classify, segments))
+        return with_classifier(verdict, spans, _checked_scores(scores, segments))
 
     async def _ask_model(self, found: dict[str, Verdict], ctx: RunContext) -> None:
         """Let a model judge all texts in one go; what it says is said of each of them."""
@@ -179,7 +179,7 @@ class PromptInjectionDetector(Processor):
         for text, verdict in found.items():
             found[text] = verdict.with_finding(kind, len(text), answer.score)
 
-    def _tell(self, found: Mapping[str, Verdict], ctx: RunContext, ids: Sequence[str]) -> None:
+    def _report_found(self, found: Mapping[str, Verdict], ctx: RunContext, ids: Sequence[str]) -> None:
         """Report what was found, and stop the run if that is the strategy."""
         detections = [item for verdict in found.values() for item in self._detections(verdict)]
         if not detections:
@@ -206,19 +206,19 @@ class PromptInjectionDetector(Processor):
     def _is_attack(self, verdict: Verdict) -> bool:
         return bool(self._detections(verdict))
 
-    def _without_attack(self, text: str, found: Mapping[str, Verdict]) -> str:
+    def _remove_attack(self, text: str, found: Mapping[str, Verdict]) -> str:
         """Return what may stay of a text: all of it, or with `rewrite` its harmless sentences, or nothing."""
         detections = self._detections(found.get(text, _NOTHING))
         if not detections:
             return text
         if self._strategy != "rewrite":
             return ""
-        rest = without_sentences(text, [(item.start, item.end) for item in detections])
+        rest = remove_sentences(text, [(item.start, item.end) for item in detections])
         return "" if self._is_attack(find_injections(rest)) else rest
 
-    def _edited(self, message: Message, found: Mapping[str, Verdict]) -> Message | None:
+    def _edit(self, message: Message, found: Mapping[str, Verdict]) -> Message | None:
         """Return a message without its attacks; nothing, if nothing is left of it."""
-        edited = (self._edited_part(part, found) for part in message.parts)
+        edited = (self._edit_part(part, found) for part in message.parts)
         parts = tuple(part for part in edited if part is not None)
         if parts == message.parts and self._is_attack(found.get(message.text, _NOTHING)):
             # Only together do its texts make an attack.
@@ -228,9 +228,9 @@ class PromptInjectionDetector(Processor):
         is_empty = all(isinstance(part, FramePart) for part in parts)
         return None if is_empty else message.replace(content=parts)
 
-    def _edited_part(self, part: Part, found: Mapping[str, Verdict]) -> Part | None:
+    def _edit_part(self, part: Part, found: Mapping[str, Verdict]) -> Part | None:
         if isinstance(part, ToolResult):
-            content = map_texts(part.content, lambda text: self._without_attack(text, found) or NOTICE)
+            content = map_texts(part.content, lambda text: self._remove_attack(text, found) or NOTICE)
             return (
                 part
                 if content == part.content
@@ -238,7 +238,7 @@ class PromptInjectionDetector(Processor):
             )
         if not isinstance(part, TextPart):
             return part
-        text = self._without_attack(part.text, found)
+        text = self._remove_attack(part.text, found)
         if text == part.text:
             return part
         return TextPart(text) if text else None
@@ -290,16 +290,16 @@ def _chosen_classifier(classifier: bool | Classifier) -> Classifier | None:  # n
     return classify
 
 
-def _checked_scores(scores: Sequence[float], pieces: Sequence[str]) -> Sequence[float]:
+def _checked_scores(scores: Sequence[float], segments: Sequence[str]) -> Sequence[float]:
     values = list(cast("Sequence[object]", scores))
-    if len(values) != len(pieces) or not all(
+    if len(values) != len(segments) or not all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in values
     ):
         raise RecollectError("the injection classifier must return one score from 0 to 1 for each text")
     return scores
 
 
-def without_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def remove_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return a text without the sentences that spans touch, and without marks of chat formats."""
     hit = sorted(spans)
     kept = [
@@ -315,8 +315,8 @@ def _sentences(text: str) -> list[tuple[int, int]]:
     return [(start, end) for start, end in pairwise(places) if start < end]
 
 
-def windows(text: str) -> list[tuple[int, int]]:
-    """Cut a text into stretches that a classifier can read whole, each with the end of the one before."""
+def split_windows(text: str) -> list[tuple[int, int]]:
+    """Cut a text into windows that a classifier can read whole, each with the end of the one before."""
     found: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
@@ -329,10 +329,10 @@ def windows(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def telling_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:
-    """Return the stretches that a classifier is shown, in order."""
-    every = windows(text)
-    if len(every) <= MOST:
+def choose_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:
+    """Return the windows that a classifier is shown, in order."""
+    every = split_windows(text)
+    if len(every) <= MAX_WINDOWS:
         return every
     odds: dict[int, float] = {}
     for one in verdict.evidence:
@@ -340,4 +340,4 @@ def telling_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:
         odds[place] = max(odds.get(place, one.odds), one.odds)
     ends = {*range(_AT_ENDS), *range(len(every) - _AT_ENDS, len(every))}
     others = sorted(odds.keys() - ends, key=lambda place: -odds[place])
-    return [every[place] for place in sorted(ends | set(others[: MOST - len(ends)]))]
+    return [every[place] for place in sorted(ends | set(others[: MAX_WINDOWS - len(ends)]))]

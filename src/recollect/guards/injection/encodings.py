@@ -24,45 +24,45 @@ _SHORTEST = 8
 _READABLE = 0.9
 
 
-class Hidden(NamedTuple):
-    """A stretch of a text and what it says once it is decoded."""
+class Encoded(NamedTuple):
+    """A part of a text and what it says once it is decoded."""
 
     start: int
     end: int
     text: str
 
 
-def decoded(text: str) -> Iterator[Hidden]:
-    """Find what is hidden in a text by a common encoding; each stretch is decoded once."""
+def find_encoded(text: str) -> Iterator[Encoded]:
+    """Find what is hidden in a text by a common encoding; each part is decoded once."""
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex), (_PERCENT, _from_percent)):
         for match in pattern.finditer(text):
             plain = decode(match[0])
             if plain != match[0] and _is_readable(plain):
-                yield Hidden(*match.span(), plain)
+                yield Encoded(*match.span(), plain)
     words = {match[0].lower() for match in _WORD.finditer(text[:20_000])}
     if len(words & _ROT13_WORDS) > 1:
-        yield Hidden(0, len(text), codecs.encode(text, "rot13"))
+        yield Encoded(0, len(text), codecs.encode(text, "rot13"))
     if len(words & _BACKWARD_WORDS) > 1 or (words & _BACKWARD_WORDS and len(words) < _SHORTEST):
-        yield Hidden(0, len(text), text[::-1])
+        yield Encoded(0, len(text), text[::-1])
 
 
-def _from_base64(stretch: str) -> str:
-    letters = stretch.replace("-", "+").replace("_", "/").rstrip("=")
+def _from_base64(part: str) -> str:
+    letters = part.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(letters + "=" * (-len(letters) % 4)).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return ""
 
 
-def _from_hex(stretch: str) -> str:
+def _from_hex(part: str) -> str:
     try:
-        return bytes.fromhex("".join(_HEX_DIGITS.findall(stretch))).decode("utf-8")
+        return bytes.fromhex("".join(_HEX_DIGITS.findall(part))).decode("utf-8")
     except (UnicodeDecodeError, ValueError):
         return ""
 
 
-def _from_percent(stretch: str) -> str:
-    return unquote(stretch)
+def _from_percent(part: str) -> str:
+    return unquote(part)
 
 
 def _is_readable(text: str) -> bool:

@@ -1,9 +1,8 @@
 """Rules that find prompt injections in a text read as word classes.
 
-A rule in `rules.txt` is a pattern over the letters of `lexicon.txt`, a kind of attack and a weight.
-No rule is a sentence: each says what must come together, such as an order to dismiss, something earlier, and
-a word for instructions. What is only reported, asked in general or meant for something else weighs less. All
-gaps in patterns are bounded, so that a hostile text costs no more than its length.
+`rules.txt` has the rules, in the notation of `rule_language`. No rule is a sentence: each says what must come
+together, such as an order to dismiss, something earlier, and a word for instructions. What is only reported,
+asked in general or meant for something else weighs less.
 """
 
 from __future__ import annotations
@@ -13,10 +12,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from recollect.guards.injection.rule_language import PatternCompiler, RuleError
+from recollect.guards.injection.word_classes import class_letters, classify_words, letters_of
 
-    from recollect.guards.injection.reading import Reading
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from recollect.guards.injection.word_classes import ClassifiedText
 
 AttackType: TypeAlias = Literal[
     "injection", "jailbreak", "tool-exfiltration", "data-exfiltration", "system-override", "role-manipulation"
@@ -29,17 +31,16 @@ TYPES: tuple[AttackType, ...] = get_args(AttackType)
 INJECTION = TYPES[0]
 """The kind of an attack of which no more is known."""
 
-# Where an order may begin: at the start, behind a sign or small words, or as what "you must" or "can you" do.
-_ORDER = (
-    r"(?:(?<![^.,:;\"(&pjF)])|(?<=[yz]k)|(?<=[yz]kp)|(?<=ky)|(?<=kyp)|(?<=yt)|(?<=yxt)|(?<=y&)|(?<=jk)"
-    r"|(?<=&k))"
-)
-_ORDERED = re.compile(r"@(\[[^\]]+\]|\w)(?![?{])")
-# What may stand behind a noun that is not the first half of another, as in "the password policy".
-_LAST = r"(?=[.,:)\"&pbvyn]|\Z)"
-
 _REPORTED, _REPORTED_TO_YOU, _EXPLAINED, _PROGRAMMED, _TOLD_BEFORE = 0.35, 0.6, 0.5, 0.6, 0.8
 _SENTENCE = 40  # how far around a match its sentence is looked at
+_PARTS = 3
+_STANDING = re.compile(
+    r"orders in a (?P<scope>text|clause)(?: given (?P<given>.+?))?(?: unless (?P<unless>.+))?"
+)
+_CLAUSE_END = re.compile(
+    r"[;\n\r\u0085\u2028\u2029\u3002\uff01\uff1f\uff1b]|[.!?](?=\s|$)|\bbut\b", re.IGNORECASE
+)
+_WEIGHT = re.compile(r"0\.\d+!?|1!?")
 
 
 class Rule(NamedTuple):
@@ -48,8 +49,40 @@ class Rule(NamedTuple):
     type: str
     weight: float
     pattern: re.Pattern[str]
-    firm: bool
+    is_firm: bool
     """Whether it counts in full also where things are explained or asked about."""
+
+
+class StandingRule(NamedTuple):
+    """A pattern for orders in remembered text, and what else must or must not be found with it."""
+
+    type: AttackType
+    pattern: re.Pattern[str]
+    in_clause: bool
+    given: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
+
+    def matches(self, letters: str) -> bool:
+        """Say whether a text or a clause is such an order."""
+        return bool(
+            self.pattern.search(letters)
+            and (self.given is None or self.given.search(letters))
+            and not (self.unless and self.unless.search(letters))
+        )
+
+
+class RuleSet(NamedTuple):
+    """Rules over word classes, rules over the text itself, and rules about remembered text."""
+
+    words: list[Rule]
+    text: list[Rule]
+    standing: list[StandingRule]
+
+
+class _Entry(NamedTuple):
+    line: int
+    section: str
+    text: str
 
 
 class Finding(NamedTuple):
@@ -62,76 +95,138 @@ class Finding(NamedTuple):
     rule: str = ""
 
 
-def find_by_rules(text: str, reading: Reading) -> list[Finding]:
+def find_by_rules(text: str, classified: ClassifiedText) -> list[Finding]:
     """Return what the rules see in a text as it stands, without decoding anything."""
-    words, forms = _rules()
+    rules = _shipped_rules()
     found = [
         Finding(rule.type, *match.span(), rule.weight, rule.pattern.pattern)
-        for rule in forms
+        for rule in rules.text
         for match in rule.pattern.finditer(text)
     ]
-    for rule in words:
-        found += _found(rule, reading)
+    for rule in rules.words:
+        found += _find(rule, classified)
     return found
 
 
-def _found(rule: Rule, reading: Reading) -> list[Finding]:
+def _find(rule: Rule, classified: ClassifiedText) -> list[Finding]:
     findings: list[Finding] = []
-    for match in rule.pattern.finditer(reading.classes):
+    for match in rule.pattern.finditer(classified.letters):
         start, end = match.span()
-        weight = rule.weight if rule.firm else rule.weight * _credit(reading.classes, start, end)
-        first, last = reading.places[start][0], reading.places[end - 1][1]
+        weight = rule.weight if rule.is_firm else rule.weight * _credit(classified.letters, start, end)
+        first, last = classified.spans[start][0], classified.spans[end - 1][1]
         findings.append(Finding(rule.type, first, last, weight, rule.pattern.pattern))
     return findings
 
 
-def _credit(classes: str, start: int, end: int) -> float:
+def _credit(letters: str, start: int, end: int) -> float:
     """Return how much of a rule's weight counts, from what else its sentence says."""
     earliest = max(start - _SENTENCE, 0)
-    before = classes[max(classes.rfind(".", earliest, start) + 1, earliest) : start]
-    stop = classes.find(".", end, end + _SENTENCE)
-    behind = classes[end : stop if stop >= 0 else end + _SENTENCE]
-    match = classes[start:end]
+    before = letters[max(letters.rfind(".", earliest, start) + 1, earliest) : start]
+    stop = letters.find(".", end, end + _SENTENCE)
+    after = letters[end : stop if stop >= 0 else end + _SENTENCE]
+    match = letters[start:end]
+    subject = letters_of("SUBJECT")
     credit = 1.0
-    if any(kind in before for kind in "hlr"):
-        credit *= _REPORTED_TO_YOU if "y" in match or "Y" in match else _REPORTED
-    if "l" in behind or "l" in match:
+    if _has(before, letters_of("HOW", "SUBJECT", "REPORT")):
+        credit *= _REPORTED_TO_YOU if _has(match, letters_of("YOU", "YOUR")) else _REPORTED
+    if _has(after + match, subject):
         credit *= _EXPLAINED
-    if "s" in before:
+    if _has(before, letters_of("PROGRAM")):
         credit *= _PROGRAMMED
-    if "l" in classes[max(start - 2 * _SENTENCE, 0) : start]:
+    if _has(letters[max(start - 2 * _SENTENCE, 0) : start], subject):
         credit *= _TOLD_BEFORE
     return credit
 
 
+def _has(letters: str, wanted: frozenset[str]) -> bool:
+    return not wanted.isdisjoint(letters)
+
+
+def find_standing_order(text: str) -> AttackType | None:
+    """Return the kind of the order against the user that a remembered text holds, or None.
+
+    The other rules look for attempts to take over a conversation. A memory is read again and again, so it can
+    also hold what looks harmless there.
+    """
+    plain = text.replace("\u2019", "'")
+    whole = [classify_words(plain, "standing orders").letters]
+    clauses = [classify_words(clause, "standing orders").letters for clause in _CLAUSE_END.split(plain)]
+    for rule in _shipped_rules().standing:
+        if any(rule.matches(letters) for letters in (clauses if rule.in_clause else whole)):
+            return rule.type
+    return None
+
+
 @cache
-def _rules() -> tuple[list[Rule], list[Rule]]:
-    """Read the rules, once: those over word classes, and those over the text itself."""
+def _shipped_rules() -> RuleSet:
     text = resources.files(__package__ or "").joinpath("rules.txt").read_text("utf-8")
-    _, words, forms = re.split(r"\n\[(?:words|text)\]\n", text)
-    return _read(words, _over_classes), _read(forms, _over_text)
+    return load_rules(text, class_letters(), class_letters("standing orders"))
 
 
-def _read(lines: str, compiled: Callable[[str], re.Pattern[str]]) -> list[Rule]:
-    """Read the rules of a section; a line that begins with | adds another pattern to the rule before it."""
-    found: list[tuple[str, str, list[str]]] = []
-    for line in lines.splitlines():
-        if line.startswith("|"):
-            found[-1][2].append(line[1:].strip())
+def load_rules(text: str, letters: Mapping[str, str], standing_letters: Mapping[str, str]) -> RuleSet:
+    """Read a file of rules, with the letter of each word class; an error names the line."""
+    found = RuleSet([], [], [])
+    compilers = PatternCompiler(letters), PatternCompiler(standing_letters)
+    for entry in _entries(text):
+        try:
+            _load(entry, compilers[entry.section.startswith("standing ")], found)
+        except RuleError as error:
+            raise RuleError(f"rules, line {entry.line}: {error}") from None
+    return found
+
+
+def _load(entry: _Entry, compiler: PatternCompiler, found: RuleSet) -> None:
+    name, _, pattern = entry.text.partition(" = ")
+    match entry.section.removeprefix("standing "):
+        case "places":
+            compiler.define_place(name, pattern)
+        case "phrases":
+            compiler.define_phrase(name, pattern)
+        case "words":
+            found.words.append(_rule(entry.text, compiler.compile))
+        case "text":
+            found.text.append(_rule(entry.text, _compile_text))
+        case section:
+            found.standing.append(_standing_rule(section, entry.text, compiler))
+
+
+def _standing_rule(section: str, text: str, compiler: PatternCompiler) -> StandingRule:
+    heading = _STANDING.fullmatch(section)
+    if heading is None:
+        raise RuleError(f"no section is called [{section}]; see the top of the file")
+    kind, _, pattern = text.partition(" ")
+    if kind not in TYPES or not pattern:
+        raise RuleError(f"a standing order is a kind ({', '.join(TYPES)}) and a pattern")
+    given, unless = (compiler.compile(part) if part else None for part in heading.group("given", "unless"))
+    return StandingRule(kind, compiler.compile(pattern), heading["scope"] == "clause", given, unless)
+
+
+def _entries(text: str) -> list[_Entry]:
+    """Return places and rules, each with all its lines."""
+    section = ""
+    found: list[_Entry] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line.startswith(("|", " ")) and found:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {line.strip()}")
         elif line and not line.startswith("#"):
-            kind, weight, pattern = line.split(maxsplit=2)
-            found.append((kind, weight, [pattern]))
-    return [
-        Rule(kind, float(weight.rstrip("!")), compiled("|".join(patterns)), weight.endswith("!"))
-        for kind, weight, patterns in found
-    ]
+            found.append(_Entry(number, section, line))
+    return found
 
 
-def _over_classes(pattern: str) -> re.Pattern[str]:
-    # What is cheap to see, the word itself, is looked at before the place it stands in.
-    spelled = _ORDERED.sub(r"(?=\1)@\1", pattern.replace(" ", ""))
-    return re.compile(spelled.replace("@", _ORDER).replace("%", _LAST))
+def _rule(text: str, compile_pattern: Callable[[str], re.Pattern[str]]) -> Rule:
+    parts = text.split(maxsplit=2)
+    if len(parts) < _PARTS or parts[0] not in TYPES or not _WEIGHT.fullmatch(parts[1]):
+        raise RuleError(f"a rule is a kind ({', '.join(TYPES)}), a weight from 0 to 1, and a pattern")
+    kind, weight, pattern = parts
+    return Rule(kind, float(weight.rstrip("!")), compile_pattern(pattern), weight.endswith("!"))
 
 
-def _over_text(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+def _compile_text(pattern: str) -> re.Pattern[str]:
+    # Further patterns of a rule begin with "|" after a space.
+    regex = re.sub(r"\s+\|\s+", "|", pattern)
+    try:
+        return re.compile(regex, re.IGNORECASE)
+    except re.error as error:
+        raise RuleError(f"no regular expression: {error}") from None

@@ -1,13 +1,13 @@
-"""Scores a text: findings of the rules, also in what is encoded, weighed with a linear classifier.
+"""Scores a text: what the rules find, also in what is encoded, together with a linear classifier.
 
-A passage of at most some 50 words has features: which word classes occur in it, which stand near each other
-in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown, and whether it
-asks. No feature is a word or a sentence. `feature_weights.txt` has their weights, a logistic regression
-fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_features`).
+A passage is some whole sentences, at most about 50 words. Its features: which word classes occur in it, which
+stand near each other in a sentence (in pairs, and three in a row), how long it is, how much of it is unknown,
+and whether it asks. No feature is a word or a sentence. `feature_weights.txt` has the weights of a logistic
+regression over them, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_features`).
 
-Within a passage the findings add up as probabilities do, each rule once, together with the classifier. What
-a model says of a window is added for or against. The more passages a text has, the more a single one must
-say. Nothing here asks a model.
+Within a passage the findings of rules combine as independent probabilities, each rule once. Their score, the
+log odds of the linear classifier and, where there is one, of the optional classifier are added up. The more
+passages a text has, the higher a single one must score. Nothing here asks a model.
 """
 
 from __future__ import annotations
@@ -17,71 +17,71 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.guards.injection.encodings import decoded
-from recollect.guards.injection.reading import read
+from recollect.guards.injection.encodings import find_encoded
 from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
+from recollect.guards.injection.word_classes import classify_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recollect.guards.injection.reading import Reading
+    from recollect.guards.injection.word_classes import ClassifiedText
 
 _PASSAGE = 50  # words
 _NEAR = 3  # how many known words apart two of them still count as a pair
-_LONGEST = 400  # classes of a passage that are looked at, signs included
-_SIGNS = frozenset('.,:"()')
+_LONGEST = 400  # classes of a passage that are looked at, symbols included
+_SYMBOLS = frozenset('.,:"()')
 _SKIPPED = frozenset("x,)")
 _QUESTION = frozenset("?\uff1f")
 _MANY = 5
 _LONG_WORD = 25
 _LONGEST_TEXT = 2000  # characters
 _DEEPEST = 2
-_HIDING = 0.5  # what it says about an attack that it was encoded, as log odds
+_ENCODED = 0.5  # what it says about an attack that it was encoded, as log odds
 _LEAST = 0.2  # a finding that weighs less is not worth showing
 _CERTAIN = 0.99
-_TELLING = 0.4  # the strength from which rules say where in its passage an attack stands
+_LOCATING = 0.4  # the strength from which rules say where in its passage an attack stands
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
-_LEANING_SLOPE, _RULES_SLOPE = 1.2, 2.8
-_DOUBT, _DOUBT_OF_LENGTH, _MOST_DOUBT = 2.4, 0.9, 5.6
+_FEATURES_SLOPE, _RULES_SLOPE = 1.2, 2.8
+_DOUBT, _DOUBT_PER_LENGTH, _MOST_DOUBT = 2.4, 0.9, 5.6
 _CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.4
 
 
 class Passage(NamedTuple):
-    """A stretch of a reading: its classes, where it begins and ends in the text, and its words as written."""
+    """Some sentences of a text: their letters, where they begin and end, and their words as written."""
 
-    classes: str
+    letters: str
     start: int
     end: int
     words: list[str]
 
 
-def passages(text: str, reading: Reading) -> Iterator[Passage]:
-    """Cut a reading into stretches of whole sentences, as many as 50 words hold, at least one each."""
+def split_passages(text: str, classified: ClassifiedText) -> Iterator[Passage]:
+    """Split a text into passages of whole sentences, as many as 50 words hold, at least one each."""
     first = words = 0
-    classes = reading.classes
+    classes = classified.letters
     for start, end in _sentences(classes):
-        size = sum(kind not in _SIGNS for kind in classes[start:end])
+        size = sum(kind not in _SYMBOLS for kind in classes[start:end])
         if words and words + size > _PASSAGE:
-            yield _passage(text, reading, first, start)
+            yield _make_passage(text, classified, first, start)
             first, words = start, 0
         words += size
     if first < len(classes):
-        yield _passage(text, reading, first, len(classes))
+        yield _make_passage(text, classified, first, len(classes))
 
 
-def features(passage: Passage) -> set[str]:
-    """Return the names of what is true of a passage."""
-    classes = passage.classes[:_LONGEST]
+def find_features(passage: Passage) -> set[str]:
+    """Return the names of the features that a passage has."""
+    classes = passage.letters[:_LONGEST]
     found = set(classes) - _SKIPPED
     for sentence in classes.split("."):
         known = ["^", *(kind for kind in sentence if kind not in _SKIPPED), "$"]
         for place, kind in enumerate(known):
             found.update(kind + other for other in known[place + 1 : place + 1 + _NEAR])
             found.add("".join(known[place : place + 3]))
-    words = [kind for kind in classes if kind not in _SIGNS]
+    words = [kind for kind in classes if kind not in _SYMBOLS]
     found.add(f"words={len(words).bit_length()}")
     found.add(f"unknown={_fifths(words.count('x'), len(words))}")
-    found.add(f"signs={_fifths(len(classes) - len(words), len(classes))}")
+    found.add(f"symbols={_fifths(len(classes) - len(words), len(classes))}")
     found.add(f"sentences={min(classes.count('.'), _MANY)}")
     written = passage.words
     if len(written) > _MANY and len(set(written)) <= len(written) // 2:
@@ -93,19 +93,19 @@ def features(passage: Passage) -> set[str]:
     return found
 
 
-def leaning(passage: Passage) -> float:
-    """Return which way a passage leans, as log odds."""
+def feature_log_odds(passage: Passage) -> float:
+    """Return what the linear classifier says of a passage, as log odds."""
     weights = _weights()
-    return weights["bias"] + sum(weights.get(name, 0.0) for name in features(passage))
+    return weights["bias"] + sum(weights.get(name, 0.0) for name in find_features(passage))
 
 
-def chance(odds: float) -> float:
-    """Return log odds as a chance from 0 to 1."""
+def to_probability(odds: float) -> float:
+    """Return log odds as a probability from 0 to 1."""
     return 1 / (1 + math.exp(-max(min(odds, 30.0), -30.0)))
 
 
-def log_odds(score: float) -> float:
-    """Return a chance from 0 to 1 as log odds; nothing is ever quite certain."""
+def to_log_odds(score: float) -> float:
+    """Return a probability from 0 to 1 as log odds; nothing is ever quite certain."""
     kept = min(max(score, 1e-4), 1 - 1e-4)
     return math.log(kept / (1 - kept))
 
@@ -119,10 +119,10 @@ def _sentences(classes: str) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _passage(text: str, reading: Reading, first: int, last: int) -> Passage:
-    start, end = reading.places[first][0], reading.places[last - 1][1]
+def _make_passage(text: str, classified: ClassifiedText, first: int, last: int) -> Passage:
+    start, end = classified.spans[first][0], classified.spans[last - 1][1]
     return Passage(
-        reading.classes[first:last], start, end, text[start : min(end, start + _LONGEST_TEXT)].split()
+        classified.letters[first:last], start, end, text[start : min(end, start + _LONGEST_TEXT)].split()
     )
 
 
@@ -140,7 +140,7 @@ def _weights() -> dict[str, float]:
 
 
 class Evidence(NamedTuple):
-    """What rules and words say about a stretch of a text: the kind of attack, and log odds that it is one."""
+    """What rules and words say about a part of a text: the kind of attack, and log odds that it is one."""
 
     type: str
     start: int
@@ -158,67 +158,67 @@ class Verdict(NamedTuple):
     def with_finding(self, kind: str, end: int, score: float) -> Verdict:
         """Return the verdict with one more finding about the text as a whole."""
         found = [*self.findings, Finding(kind, 0, end, score)]
-        return self._replace(findings=found, score=_highest(found))
+        return self._replace(findings=found, score=_highest_score(found))
 
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
-    evidence = _evidence(text, read(text), 0)
-    return _judged(Verdict([], 0.0, evidence), [_finding(one, one.odds) for one in evidence])
+    evidence = _gather_evidence(text, classify_words(text), 0)
+    return _conclude(Verdict([], 0.0, evidence), [_to_finding(one, one.odds) for one in evidence])
 
 
 def with_classifier(verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]) -> Verdict:
-    """Weigh a classifier's scores of stretches of a text with what else is known about each."""
-    said = list(zip(spans, (log_odds(score) for score in scores), strict=True))
+    """Weigh a classifier's scores of parts of a text with what else is known about each."""
+    said = list(zip(spans, (to_log_odds(score) for score in scores), strict=True))
     findings: list[Finding] = []
     for one in verdict.evidence:
         near = [odds for (start, end), odds in said if start < one.end and one.start < end]
         added = _CLASSIFIER_SLOPE * max(near) + _CLASSIFIER_GAIN if near else 0.0
-        findings.append(_finding(one, one.odds + added))
-    return _judged(verdict, findings)
+        findings.append(_to_finding(one, one.odds + added))
+    return _conclude(verdict, findings)
 
 
-def _judged(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
+def _conclude(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
     """Return a verdict with those findings that are worth showing, in order."""
     shown = (one for one in findings if one.score >= _LEAST)
     found = sorted(shown, key=lambda one: (one.start, one.end))
-    return verdict._replace(findings=found, score=_highest(found))
+    return verdict._replace(findings=found, score=_highest_score(found))
 
 
-def _finding(one: Evidence, odds: float) -> Finding:
-    return Finding(one.type, one.start, one.end, round(min(chance(odds), _CERTAIN), 3))
+def _to_finding(one: Evidence, odds: float) -> Finding:
+    return Finding(one.type, one.start, one.end, round(min(to_probability(odds), _CERTAIN), 3))
 
 
-def _evidence(text: str, reading: Reading, depth: int) -> list[Evidence]:
+def _gather_evidence(text: str, classified: ClassifiedText, depth: int) -> list[Evidence]:
     """Return what is seen in each passage of a text, and in what is encoded in it."""
-    found = sorted(find_by_rules(text, reading), key=lambda one: one.start)
-    parts = list(passages(text, reading))
-    doubt = min(_DOUBT + _DOUBT_OF_LENGTH * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
+    found = sorted(find_by_rules(text, classified), key=lambda one: one.start)
+    parts = list(split_passages(text, classified))
+    doubt = min(_DOUBT + _DOUBT_PER_LENGTH * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
     seen: list[Evidence] = []
     place = 0
     for part in parts:
         first = place
         while place < len(found) and found[place].start < part.end:
             place += 1
-        seen.append(_weighed(part, _united(found[first:place]), doubt))
+        seen.append(_weigh(part, _combine(found[first:place]), doubt))
     if depth < _DEEPEST:
-        for hidden in decoded(text):
-            inner = _evidence(hidden.text, read(hidden.text), depth + 1)
+        for encoded in find_encoded(text):
+            inner = _gather_evidence(encoded.text, classify_words(encoded.text), depth + 1)
             seen += [
-                Evidence(one.type, hidden.start, hidden.end, one.odds + _HIDING)
+                Evidence(one.type, encoded.start, encoded.end, one.odds + _ENCODED)
                 for one in sorted(inner, key=lambda one: one.odds)[-1:]
             ]
     return seen
 
 
-def _weighed(part: Passage, rules: Finding, doubt: float) -> Evidence:
-    odds = _LEANING_SLOPE * leaning(part) + _RULES_SLOPE * rules.score - doubt
-    where = rules if rules.score >= _TELLING else part
+def _weigh(part: Passage, rules: Finding, doubt: float) -> Evidence:
+    odds = _FEATURES_SLOPE * feature_log_odds(part) + _RULES_SLOPE * rules.score - doubt
+    where = rules if rules.score >= _LOCATING else part
     return Evidence(rules.type, where.start, where.end, odds)
 
 
-def _united(found: Sequence[Finding]) -> Finding:
-    """Unite what rules found in a passage; the strongest one names the kind."""
+def _combine(found: Sequence[Finding]) -> Finding:
+    """Combine what rules found in a passage; the strongest one names the kind."""
     group = [one for one in found if one.score >= _LEAST]
     if not group:
         return Finding(INJECTION, 0, 0, 0.0)
@@ -236,5 +236,5 @@ def _united(found: Sequence[Finding]) -> Finding:
     return Finding(strongest.type, start, end, round(min(score, _CERTAIN), 3))
 
 
-def _highest(findings: Sequence[Finding]) -> float:
+def _highest_score(findings: Sequence[Finding]) -> float:
     return max((finding.score for finding in findings), default=0.0)
