@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from recollect.backends.base import CompletedRun, MemoryBackend, Recollection, StartedRun
 from recollect.backends.rendering import as_parts, shown_items
-from recollect.concurrency.tasks import LateWork
+from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import ABORTED, Message, now
 from recollect.pipeline.context import RunContext
@@ -27,11 +27,11 @@ class BackendProcessor(Processor):
     id = "long-term-memory"
     observes: ClassVar[bool] = True
 
-    def __init__(self, backend: MemoryBackend, *, late: bool = False) -> None:
-        """Stand for a backend; with `late` the answer does not wait until it has persisted."""
+    def __init__(self, backend: MemoryBackend, *, in_background: bool = False) -> None:
+        """Stand for a backend; with `in_background` the answer does not wait until it has persisted."""
         self._backend = backend
-        self._late = LateWork()
-        self._is_late = late
+        self._background = BackgroundTasks()
+        self._persists_in_background = in_background
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
         """Return the backend's tools."""
@@ -39,7 +39,7 @@ class BackendProcessor(Processor):
 
     async def settled(self) -> None:
         """Wait until nothing is being persisted behind answers any more."""
-        await self._late.settled()
+        await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put the snapshot, and what was recalled, before the conversation."""
@@ -72,8 +72,8 @@ class BackendProcessor(Processor):
         return messages
 
     async def _commit(self, run: CompletedRun, ctx: RunContext) -> None:
-        if self._is_late:
-            self._late.start(run.session_id, self._persist_late(run, ctx))
+        if self._persists_in_background:
+            self._background.start(run.session_id, self._persist_in_background(run, ctx))
         else:
             await self._persist(run)
 
@@ -86,7 +86,7 @@ class BackendProcessor(Processor):
                 raise
             raise told from None
 
-    async def _persist_late(self, run: CompletedRun, ctx: RunContext) -> None:
+    async def _persist_in_background(self, run: CompletedRun, ctx: RunContext) -> None:
         try:
             await self._persist(run)
         except RecollectError as error:

@@ -120,7 +120,9 @@ class EngineLoader:
             config = replace(config, model=model if isinstance(model, str) else type(model).__name__)
         handle = StoreHandle(config.store)
         backend = _make_backend(config, handle)
-        processor = BackendProcessor(backend, late=config.persist == "after" and config.gateway is not None)
+        processor = BackendProcessor(
+            backend, in_background=config.persist == "after" and config.gateway is not None
+        )
         search = SessionSearch(handle, config.user_id)
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)

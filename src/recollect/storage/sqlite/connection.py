@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 import apsw
 
+from recollect.concurrency.fork import call_in_child
 from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.messages import now
 from recollect.storage.engine import Params, Row
@@ -225,5 +226,4 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_leave_to_parent)
+call_in_child(_leave_to_parent)

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 import apsw
 
-from recollect.concurrency.worker import Worker
+from recollect.concurrency.threads import ThreadPool
 from recollect.storage.engine import Work
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
@@ -36,7 +36,7 @@ class SqliteEngine:
         self._in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._long_connection = connections
         self._writer = Writer(self._write_connection, self._sql, path)
-        self._reader = Worker("recollect-reader")
+        self._reader = ThreadPool(1, "recollect-reader", holds_fork=True)
 
     @classmethod
     async def open(cls, path: str) -> Self:
