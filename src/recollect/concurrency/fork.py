@@ -28,9 +28,9 @@ class PerProcess(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.value = make()
-        _per_process.add(self)
+        _known.add(self)
 
-    def renew(self) -> None:
+    def enter_child(self) -> None:
         """Make the value again."""
         self.value = self._make()
 
@@ -38,15 +38,15 @@ class PerProcess(Generic[T]):
 class Origin:
     """The process in which something was made."""
 
-    __slots__ = ("_process",)
+    __slots__ = ("__weakref__", "is_here")
 
     def __init__(self) -> None:
-        self._process = os.getpid()
+        self.is_here = True  # a flag, because asking for the process id each time costs more
+        _known.add(self)
 
-    @property
-    def is_here(self) -> bool:
-        """False in a forked child of that process."""
-        return self._process == os.getpid()
+    def enter_child(self) -> None:
+        """Remember that this process is another."""
+        self.is_here = False
 
 
 class _ForkGate:
@@ -86,13 +86,13 @@ def call_in_child(function: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=function)
 
 
-def _renew_all() -> None:
-    for value in [*_per_process]:
-        value.renew()
+def _enter_child() -> None:
+    for one in [*_known]:
+        one.enter_child()
 
 
-_per_process: weakref.WeakSet[PerProcess[Any]] = weakref.WeakSet()
-call_in_child(_renew_all)
+_known: weakref.WeakSet[PerProcess[Any] | Origin] = weakref.WeakSet()
+call_in_child(_enter_child)
 
 fork_gate = _ForkGate()
 if hasattr(os, "register_at_fork"):

@@ -73,7 +73,7 @@ class ThreadPool:
         workers = self._workers.value
         if workers.threads:
             await self.run(_do_nothing)  # so that the event loop hardly waits below
-            self._workers.renew()
+            self._workers.value = _Workers()
             workers.end()
             for thread in workers.threads:
                 thread.join()
