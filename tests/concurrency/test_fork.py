@@ -86,7 +86,8 @@ print(halves[1] > 0)
 
 
 def _run(program: str) -> list[str]:
-    command = [sys.executable, "-c", BEGINNING + program]
+    # Newer Pythons warn of every fork beside threads, which is what is tried here.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGINNING + program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GENEROUS)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()

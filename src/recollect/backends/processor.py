@@ -1,4 +1,4 @@
-"""The place of a long-term memory in the pipeline: behind the guards on both sides."""
+"""The place of a long-term memory in the pipeline: after the guards on both sides."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ class BackendProcessor(Processor):
         return self._backend.get_tools()
 
     async def settled(self) -> None:
-        """Wait until nothing is being persisted behind answers any more."""
+        """Wait until nothing is being persisted after answers any more."""
         await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:

@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 
 def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None) -> None:
-    """Refuse to mix vectors of different models, or of different lengths."""
+    """Raise an error if vectors of different models or lengths would be mixed."""
     if stored.model_id != model_id:
         raise EmbedderChangedError(
             f"stored vectors are of {stored.model_id!r}, the embedder is {model_id!r}; "
@@ -157,7 +157,7 @@ class UserIndex:
         return start, end
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
-        """Refuse to compare vectors of different models, or of different lengths."""
+        """Raise an error if vectors of different models or lengths would be compared."""
         for model in sorted(self.models):
             check_same_model(model, model_id, dimensions)
 
