@@ -12,7 +12,6 @@ raises its `MemoryError`, catch `RecollectError`: the name `MemoryError` is Pyth
 import atexit
 import functools
 import inspect
-import os
 import threading
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -20,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from recollect.concurrency.fork import PerProcess
 from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
@@ -249,22 +249,16 @@ class _Default:
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
-        self.renew_lock()
-        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-            os.register_at_fork(after_in_child=self.renew_lock)
-
-    def renew_lock(self) -> None:
-        """Take a lock that nobody holds; in a forked child nobody would ever release the old one."""
-        self._lock = threading.Lock()
+        self._lock = PerProcess(threading.Lock)
 
     def get(self) -> Connection:
-        with self._lock:
+        with self._lock.value:
             if self._connection is None:
                 self._connection = Connection()
             return self._connection
 
     def replace(self, connection: Connection | None) -> None:
-        with self._lock:
+        with self._lock.value:
             old, self._connection = self._connection, connection
         if old is not None:
             old.close()

@@ -114,11 +114,11 @@ def agent_with(
     *,
     before: Sequence[Processor] = (),
     behind: Sequence[Processor] = (),
-    late: bool = False,
+    in_background: bool = False,
     **options: Any,  # noqa: ANN401 - those of Agent
 ) -> tuple[Agent, BackendProcessor]:
     """Return an agent whose long-term memory stands behind guards on both sides."""
-    processor = BackendProcessor(backend, late=late)
+    processor = BackendProcessor(backend, in_background=in_background)
     agent = Agent(
         model,
         input_processors=[*before, processor],
@@ -355,12 +355,12 @@ async def test_store_of_another_loop_is_raised_and_not_hidden() -> None:
 
 
 class TestLate:
-    """`late=True`: the answer does not wait."""
+    """`in_background=True`: the answer does not wait."""
 
     async def test_answer_is_there_before_it_is_persisted(self) -> None:
         """`settled` waits for what is under way."""
         backend = Scripted(gate=asyncio.Event())
-        agent, processor = agent_with(backend, model_of("ok"), late=True)
+        agent, processor = agent_with(backend, model_of("ok"), in_background=True)
         result = await agent.generate("hi", **IDS)
         assert (result.text, result.saved, backend.kept) == ("ok", True, [])
         waiting = asyncio.create_task(processor.settled())
@@ -374,7 +374,7 @@ class TestLate:
     async def test_turns_of_a_session_are_persisted_in_order(self) -> None:
         """A turn waits for the one before it in its session."""
         async with gateway() as (server, backend, _):
-            agent, processor = agent_with(backend, model_of("one", "two", "three"), late=True)
+            agent, processor = agent_with(backend, model_of("one", "two", "three"), in_background=True)
             for number in range(3):
                 await agent.generate(str(number), **IDS)
             await processor.settled()
@@ -393,7 +393,7 @@ class TestLate:
         self, error: Exception, told: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Nobody waits for it any more, so that nothing is raised and no task ends badly."""
-        agent, processor = agent_with(Scripted(persist_error=error), model_of("ok"), late=True)
+        agent, processor = agent_with(Scripted(persist_error=error), model_of("ok"), in_background=True)
         with caplog.at_level(logging.DEBUG):
             result = await agent.generate("hi", **IDS)
             await processor.settled()
@@ -405,7 +405,7 @@ class TestLate:
     async def test_trip_persists_nothing(self) -> None:
         """Late is not earlier: a blocked run starts no work."""
         backend = Scripted()
-        agent, processor = agent_with(backend, model_of("no"), late=True, behind=[Trips()])
+        agent, processor = agent_with(backend, model_of("no"), in_background=True, behind=[Trips()])
         assert (await agent.generate("hi", **IDS)).tripwire
         await processor.settled()
         assert backend.kept == []

@@ -11,7 +11,7 @@ from tests.support.models import Halting
 from tests.support.waiting import GENEROUS
 
 from recollect import Agent, Memory, Scope, Store
-from recollect.concurrency.tasks import LateWork
+from recollect.concurrency.tasks import BackgroundTasks
 from recollect.trace import TraceEntry
 
 pytestmark = pytest.mark.anyio
@@ -204,7 +204,7 @@ def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
 
 def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
     """Earlier work on the same subject that can never end holds up nothing in another loop."""
-    work, loop = LateWork(), asyncio.new_event_loop()
+    work, loop = BackgroundTasks(), asyncio.new_event_loop()
     done: list[str] = []
 
     async def begin() -> None:
@@ -215,7 +215,7 @@ def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
 
     async def go_on() -> None:
         work.start("subject", note())
-        await asyncio.wait_for(work.settled(), GENEROUS)
+        await asyncio.wait_for(work.join(), GENEROUS)
 
     loop.run_until_complete(begin())
     asyncio.run(go_on())
@@ -229,13 +229,13 @@ def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:
 
 def test_loop_that_was_left_standing_is_not_waited_for() -> None:
     """Work that can never end does not hang whoever waits."""
-    work, loop = LateWork(), asyncio.new_event_loop()
+    work, loop = BackgroundTasks(), asyncio.new_event_loop()
 
     async def begin() -> None:
         work.start("subject", asyncio.sleep(3600))
 
     loop.run_until_complete(begin())
-    asyncio.run(asyncio.wait_for(work.settled(), GENEROUS))
+    asyncio.run(asyncio.wait_for(work.join(), GENEROUS))
     (task,) = asyncio.all_tasks(loop)
     task.cancel()
     loop.run_until_complete(asyncio.gather(task, return_exceptions=True))

@@ -1,4 +1,4 @@
-"""What the image and the ranking should give, worked out slowly and plainly."""
+"""What the index and the ranking should give, worked out slowly and plainly."""
 
 import math
 from collections import Counter

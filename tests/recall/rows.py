@@ -1,4 +1,4 @@
-"""Search rows and vectors for tests of the image, made by hand and by Hypothesis."""
+"""Search rows and vectors for tests of the index, made by hand and by Hypothesis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from recollect.recall.index.user_index import Image
+from recollect.recall.index.user_index import UserIndex
 from recollect.storage.records import SearchChanges, SearchRow, VectorRow
 from recollect.text.terms import analyse
 
@@ -46,11 +46,11 @@ def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7
     return SearchChanges(epoch, rows, vectors)
 
 
-def image_of(said: Sequence[Said]) -> Image:
-    """Return the image of some messages, read at once."""
-    image = Image(7)
-    assert image.apply(changes(said))
-    return image
+def index_of(said: Sequence[Said]) -> UserIndex:
+    """Return the index of some messages, read at once."""
+    index = UserIndex(7)
+    assert index.apply(changes(said))
+    return index
 
 
 def vector_row(stamp: int, number: int, pieces: Sequence[Sequence[float]], model: str = "m") -> VectorRow:

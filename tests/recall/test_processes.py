@@ -79,7 +79,7 @@ def save_and_hang(line: Connection, url: str) -> None:
 
 @BOTH
 def test_next_query_sees_what_another_process_saved_or_deleted(url: str) -> None:
-    """A warm image in one process is brought up to date by the next query, whoever wrote."""
+    """A warm index in one process is brought up to date by the next query, whoever wrote."""
 
     async def run() -> None:
         async with ada(url, Words()) as memory:

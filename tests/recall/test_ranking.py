@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
-from tests.recall.rows import VECTOR, Said, image_of, questions, talks
+from tests.recall.rows import VECTOR, Said, index_of, questions, talks
 from tests.support.timing import assert_costs_little_more
 
 from recollect.recall.index.user_index import Place
@@ -28,9 +28,9 @@ def ranked(
     said: list[Said], text: str, *, vector: bool, place: tuple[str, str, str] | None = None
 ) -> Ranking:
     """Rank messages, or those of one thread."""
-    image = image_of(said)
-    inside = None if place is None else image.place_of == image.places.get(Place(*place), -5)
-    return rank(image, asked(text), VECTOR if vector else None, inside)
+    index = index_of(said)
+    inside = None if place is None else index.place_of == index.places.get(Place(*place), -5)
+    return rank(index, asked(text), VECTOR if vector else None, inside)
 
 
 @given(talks, questions, st.booleans(), st.sampled_from([None, THREAD]))
@@ -116,10 +116,10 @@ def test_other_threads_do_not_move_a_message_when_they_are_masked() -> None:
 def test_more_rows_are_ranked_when_some_are_to_be_passed_over() -> None:
     """The number of candidates grows by what the caller leaves out."""
     said = [Said(["cello"], THREAD)] * (CANDIDATES + 100)
-    image = image_of(said)
-    assert len(rank(image, asked("cello")).order) == CANDIDATES
-    assert len(rank(image, asked("cello"), spare=60).order) == CANDIDATES + 60
-    assert len(rank(image, asked("cello"), spare=999).order) == CANDIDATES + 100
+    index = index_of(said)
+    assert len(rank(index, asked("cello")).order) == CANDIDATES
+    assert len(rank(index, asked("cello"), spare=60).order) == CANDIDATES + 60
+    assert len(rank(index, asked("cello"), spare=999).order) == CANDIDATES + 100
 
 
 @pytest.mark.parametrize("vector", [True, False])

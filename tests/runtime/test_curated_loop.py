@@ -99,7 +99,7 @@ async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
     """There is no automatic persistence in curated mode."""
     async with loaded(tmp_path, "curated", ScriptedModel("how nice")) as setup:
         result = await setup.say("run", "my boat is red")
-        assert "memory" in setup.engine.tools
+        assert "memory" in setup.engine.tool_names
         assert await setup.events() == []
     assert result.saved
     assert not (tmp_path / ".recollect" / "memories").exists()

@@ -1,6 +1,5 @@
 """The agent: a model, tools, and one pipeline of guards and memory around them."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ from recollect.agent.prompt import Prompt, checked_run_id, last_shown, note_show
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
+from recollect.concurrency.fork import PerProcess
 from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
@@ -67,8 +67,7 @@ class Agent:
         self._trace_content = trace_content
         self._provider: ModelProvider | None = None
         self._portal: Portal | None = None
-        self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = PerProcess(threading.Lock)
 
     async def generate(
         self,
@@ -138,7 +137,7 @@ class Agent:
 
     def close(self) -> None:
         """End the thread that the sync methods run in; a later call starts another."""
-        with self._lock:
+        with self._lock.value:
             portal, self._portal = self._portal, None
         if portal is not None:
             portal.close()
@@ -197,9 +196,7 @@ class Agent:
 
     def _own_portal(self) -> Portal:
         """Return the one thread of this agent; two would not share what is kept in memory."""
-        if self._process != os.getpid():  # a forked child may have inherited a lock that nobody will release
-            self._process, self._lock = os.getpid(), threading.Lock()
-        with self._lock:
+        with self._lock.value:
             if self._portal is None or not self._portal.is_usable:
                 self._portal = Portal("agent", advice="call it again")
             return self._portal

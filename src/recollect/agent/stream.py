@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun
 from recollect.concurrency.portal import Portal
+from recollect.concurrency.threads import call_in_loop
 from recollect.errors import RecollectError
 from recollect.messages import Message
 from recollect.trace import Trace
@@ -120,8 +121,8 @@ class RunStream:
 
     def __del__(self) -> None:
         """End a run that nobody reads any more; this may happen in any thread."""
-        if self._task is not None and not self._task.done() and not self._task.get_loop().is_closed():
-            self._task.get_loop().call_soon_threadsafe(_cancel, self._task)
+        if self._task is not None and not self._task.done():
+            call_in_loop(self._task.get_loop(), _cancel, self._task)
 
     def _begin(self) -> asyncio.Task[None]:
         # The task must not know this object, or nobody would ever let go of it.

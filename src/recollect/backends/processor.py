@@ -1,11 +1,11 @@
-"""The place of a long-term memory in the pipeline: behind the guards on both sides."""
+"""The place of a long-term memory in the pipeline: after the guards on both sides."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
-from recollect.concurrency.tasks import LateWork
+from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import RecollectError, WrongOwnerError, reported
 from recollect.messages import ABORTED, Message, frame_parts, now
 from recollect.pipeline.context import RunContext
@@ -43,19 +43,19 @@ class BackendProcessor(Processor):
     id = "long-term-memory"
     observes: ClassVar[bool] = True
 
-    def __init__(self, backend: MemoryBackend, *, late: bool = False) -> None:
-        """Stand for a backend; with `late` the answer does not wait until it has persisted."""
+    def __init__(self, backend: MemoryBackend, *, in_background: bool = False) -> None:
+        """Stand for a backend; with `in_background` the answer does not wait until it has persisted."""
         self._backend = backend
-        self._late = LateWork()
-        self._is_late = late
+        self._background = BackgroundTasks()
+        self._persists_in_background = in_background
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
         """Return the backend's tools."""
         return self._backend.get_tools()
 
     async def settled(self) -> None:
-        """Wait until nothing is being persisted behind answers any more."""
-        await self._late.settled()
+        """Wait until nothing is being persisted after answers any more."""
+        await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put the snapshot, and what was recalled, before the conversation."""
@@ -90,8 +90,8 @@ class BackendProcessor(Processor):
         return messages
 
     async def _commit(self, run: CompletedRun, ctx: RunContext) -> None:
-        if self._is_late:
-            self._late.start(run.session_id, self._persist_late(run, ctx))
+        if self._persists_in_background:
+            self._background.start(run.session_id, self._persist_in_background(run, ctx))
         else:
             await self._persist(run)
 
@@ -104,7 +104,7 @@ class BackendProcessor(Processor):
                 raise
             raise told from None
 
-    async def _persist_late(self, run: CompletedRun, ctx: RunContext) -> None:
+    async def _persist_in_background(self, run: CompletedRun, ctx: RunContext) -> None:
         try:
             await self._persist(run)
         except RecollectError as error:

@@ -6,21 +6,21 @@ taken down: a thread that is stopped somewhere would leave what it had open half
 
 import asyncio
 import atexit
-import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
+from recollect.concurrency.fork import Origin
+from recollect.concurrency.threads import call_in_loop
 from recollect.errors import RecollectError, StoreMisuseError
 
 T = TypeVar("T")
 
 _LONGEST_END = 10.0  # seconds that a program waits at its end for threads that hang
-_LONGEST_FINISH = 60.0  # seconds that work may go on behind somebody who has let go of it
+_LONGEST_FINISH = 60.0  # seconds that work may go on after its owner has let go of it
 
 Last: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """What is done before an event loop ends."""
@@ -30,7 +30,7 @@ class _Thread:
     """The thread of a portal and its event loop; it does not know the portal, so that it can end with it."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
+        self.origin = Origin()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._serve, name="recollect-portal", daemon=True)
         self._is_ending = False
@@ -47,7 +47,7 @@ class _Thread:
 
     def leave(self) -> None:
         """Have it finish what is under way and end; this may happen anywhere, so it waits for nothing."""
-        if self.process == os.getpid():
+        if self.origin.is_here:
             self.call(self._stop)
 
     def join(self) -> None:
@@ -58,8 +58,7 @@ class _Thread:
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the thread, some time soon."""
-        with suppress(RuntimeError):  # it has ended already
-            self.loop.call_soon_threadsafe(function)
+        call_in_loop(self.loop, function)
 
     def _stop(self) -> None:
         if not self._is_ending:  # a second stop would break off the end itself
@@ -111,7 +110,7 @@ _running: set[_Thread] = set()
 def _end_all() -> None:
     """End the threads that are left when the program ends."""
     deadline = time.monotonic() + _LONGEST_END
-    own = [thread for thread in [*_running] if thread.process == os.getpid()]
+    own = [thread for thread in [*_running] if thread.origin.is_here]
     for thread in own:
         thread.end()
     for thread in own:
@@ -136,7 +135,7 @@ class Portal:
     @property
     def is_usable(self) -> bool:
         """Whether it is open and belongs to this process."""
-        return self._thread.process == os.getpid() and not self._has_ended
+        return self._thread.origin.is_here and not self._has_ended
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
@@ -171,7 +170,7 @@ class Portal:
 
     def close(self) -> None:
         """Run what comes last, give up the calls that are under way, and end the thread."""
-        if self._thread.process != os.getpid():
+        if not self._thread.origin.is_here:
             return
         with self._lock:
             if self._is_closed:
@@ -185,7 +184,7 @@ class Portal:
         return self._is_closed or self._thread.loop.is_closed()
 
     def _check_process(self) -> None:
-        if self._thread.process != os.getpid():
+        if not self._thread.origin.is_here:
             raise StoreMisuseError(
                 f"this {self._owner} was opened before the process forked; {self._advice} in the child "
                 "(a SQLite file only if it was not open while forking)"

@@ -1,4 +1,4 @@
-"""Work that goes on after an answer was returned, and can be waited for from any event loop."""
+"""Background tasks: work that continues after an answer was returned."""
 
 import asyncio
 from collections.abc import Coroutine, Hashable
@@ -6,41 +6,37 @@ from concurrent.futures import Future
 from typing import Any
 
 
-class LateWork:
-    """Tasks that nobody awaits, kept alive until they are done."""
+class BackgroundTasks:
+    """Tasks that nobody awaits, kept alive until they are done; any event loop can wait for them."""
 
     def __init__(self) -> None:
-        """Begin with nothing under way."""
         self._running: dict[Future[None], asyncio.Task[None]] = {}
         self._last: dict[Hashable, asyncio.Task[None]] = {}
 
     def start(self, subject: Hashable, work: Coroutine[Any, Any, None]) -> None:
-        """Let work go on beside the caller, behind earlier work on the same subject.
-
-        It deals with its own failures.
-        """
+        """Run work in the background, after earlier work on the same subject; it handles its own failures."""
         done: Future[None] = Future()
         loop = asyncio.get_running_loop()
         earlier = self._last.get(subject)
         if earlier is not None and (earlier.done() or earlier.get_loop() is not loop):
             earlier = None
-        task = loop.create_task(_behind(earlier, work))
+        task = loop.create_task(_run_after(earlier, work))
         self._running[done] = self._last[subject] = task
-        task.add_done_callback(lambda _: self._finished(subject, done))
+        task.add_done_callback(lambda _: self._forget(subject, done))
 
-    async def settled(self) -> None:
-        """Wait until nothing is under way; work of a loop that was left standing is not waited for."""
+    async def join(self) -> None:
+        """Wait until all work is done, except that of an event loop that does not run."""
         while waiting := [done for done, task in [*self._running.items()] if task.get_loop().is_running()]:
             await asyncio.wait([asyncio.wrap_future(done) for done in waiting])
 
-    def _finished(self, subject: Hashable, done: "Future[None]") -> None:
+    def _forget(self, subject: Hashable, done: "Future[None]") -> None:
         task = self._running.pop(done)
         if self._last.get(subject) is task:
             del self._last[subject]
         done.set_result(None)
 
 
-async def _behind(earlier: "asyncio.Task[None] | None", work: Coroutine[Any, Any, None]) -> None:
+async def _run_after(earlier: "asyncio.Task[None] | None", work: Coroutine[Any, Any, None]) -> None:
     try:
         if earlier is not None:
             await asyncio.wait([earlier])

@@ -1,8 +1,8 @@
-"""A few threads of our own for calls that would hold up the event loop.
+"""A pool of daemon threads, for calls that would hold up the event loop.
 
-asyncio's default threads will not do: a call that never returns would keep the loop from closing and the
-process from ending. These are daemon threads, started when needed and ended when idle. They belong to no
-event loop, so several may share them, and a forked process starts its own. What is called is left to others.
+An executor will not do: a call that never returns would keep the process from ending, and an executor does no
+more work once the interpreter shuts down, which is when stores are closed. A pool belongs to no event loop.
+Its threads start with its first calls and end with the pool; a forked child starts its own.
 """
 
 from __future__ import annotations
@@ -10,130 +10,181 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
-import os
+import queue
 import threading
 import time
-from collections import deque
-from concurrent.futures import CancelledError, Future
-from typing import TYPE_CHECKING, Generic, TypeVar
+import weakref
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from recollect.concurrency.fork import PerProcess, fork_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Offload"]
+__all__ = ["ThreadPool", "call_in_loop"]
 
 T = TypeVar("T")
 S = TypeVar("S")
 
-_IDLE_SECONDS = 10.0
+_Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
+
 # Native code that is torn from under a thread can abort the whole process, so calls that are nearly done may
-# finish; one that hangs is left behind.
+# finish; one that hangs is abandoned.
 _EXIT_SECONDS = 3.0
 
 
-class _Job(Generic[T]):
-    """One call, the context it runs in, and where its result goes."""
+class ThreadPool:
+    """Runs calls in at most `size` threads, in the order in which they were made.
 
-    def __init__(self, call: Callable[[], T]) -> None:
-        self.future: Future[T] = Future()
-        self._call = call
-        self._context = contextvars.copy_context()
+    With `holds_fork` the process does not fork while a call runs; such a call must neither hang nor fork.
+    """
 
-    def run(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
-            return
-        try:
-            result = self._context.run(self._call)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller, not to this thread
-            self.future.set_exception(_portable(error))
-        else:
-            self.future.set_result(result)
-
-
-class Offload:
-    """Runs calls in at most `threads` threads, in the order in which they were asked for."""
-
-    def __init__(self, threads: int, name: str) -> None:
-        self._limit = threads
+    def __init__(self, size: int, name: str, *, holds_fork: bool = False) -> None:
+        self._size = size
         self._name = name
-        self._reset()
+        self._holds_fork = holds_fork
+        self._workers = PerProcess(_Workers)
+        # The threads do not know the pool, so that they end with one that nobody closed.
+        weakref.finalize(self, _end_workers, self._workers).atexit = False
+
+    def post(self, task: Callable[[], None]) -> None:
+        """Run something later; it must not raise."""
+        workers = self._workers.value
+        if len(workers.threads) < self._size:
+            self._start_thread(workers)
+        workers.tasks.put(task)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return what the call returns; cancelled while it still waits for a thread, it never runs."""
-        return await asyncio.wrap_future(self._submit(call))
+        """Return what the call returns; cancelled before a thread has begun with it, it never runs."""
+        return await self._submit(call)
 
     async def map(self, call: Callable[[S], T], items: Iterable[S]) -> list[T]:
         """Return what the call returns for each item; after a failure the items not yet begun are dropped."""
         futures = [self._submit(lambda item=item: call(item)) for item in items]
         try:
-            return [await asyncio.wrap_future(future) for future in futures]
+            return await asyncio.gather(*futures)
         finally:
             for future in futures:
                 future.cancel()
 
-    def _submit(self, call: Callable[[], T]) -> Future[T]:
-        if self._process != os.getpid():
-            self._reset()
-        job = _Job(call)
-        with self._condition:
-            self._jobs.append(job.run)
-            if self._idle < len(self._jobs) and len(self._threads) < self._limit:
-                self._start()
-            self._condition.notify()
-        return job.future
+    async def close(self) -> None:
+        """Finish what was posted and end the threads."""
+        workers = self._workers.value
+        if workers.threads:
+            await self.run(_do_nothing)  # so that the event loop hardly waits below
+            self._workers.value = _Workers()
+            workers.end()
+            for thread in workers.threads:
+                thread.join()
 
-    def _reset(self) -> None:
-        """Begin with nothing; threads and locks of a parent process are of no use to its child."""
-        self._process = os.getpid()
-        self._condition = threading.Condition()
-        self._jobs: deque[Callable[[], None]] = deque()
-        self._threads: set[threading.Thread] = set()
-        self._idle = 0
-        self._ending = False
+    def _submit(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        context = contextvars.copy_context()
 
-    def _start(self) -> None:
-        if not self._threads:
-            atexit.unregister(self._end)
-            atexit.register(self._end)
-        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        def task() -> None:
+            if future.cancelled():
+                return
+            try:
+                value = context.run(call)
+            except BaseException as error:  # noqa: BLE001 - it belongs to the caller, not to this thread
+                call_in_loop(loop, _fail, future, _make_raisable(error))
+            else:
+                call_in_loop(loop, _succeed, future, value)
 
-    def _work(self) -> None:
-        while job := self._next():
-            job()
-            # The result would otherwise live for as long as this thread waits for another job.
-            del job
+        self.post(task)
+        return future
 
-    def _next(self) -> Callable[[], None] | None:
-        """Wait for a job; with none for a while, or at the end of the process, the thread signs off."""
-        with self._condition:
-            self._idle += 1
-            more = self._condition.wait_for(lambda: self._jobs or self._ending, _IDLE_SECONDS)
-            self._idle -= 1
-            if more and not self._ending:
-                return self._jobs.popleft()
-            self._threads.discard(threading.current_thread())
-            return None
-
-    def _end(self) -> None:
-        if self._process != os.getpid():
-            return
-        with self._condition:
-            self._ending = True
-            self._condition.notify_all()
-            threads = list(self._threads)
-        deadline = time.monotonic() + _EXIT_SECONDS
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+    def _start_thread(self, workers: _Workers) -> None:
+        with workers.lock:
+            if len(workers.threads) == self._size:
+                return
+            gate = fork_gate if self._holds_fork else nullcontext()
+            thread = threading.Thread(target=_serve, args=(workers.tasks, gate), name=self._name, daemon=True)
+            _serving.value[thread] = workers.tasks
+            thread.start()
+            workers.threads.append(thread)
 
 
-def _portable(error: BaseException) -> Exception:
-    """Return what can be raised in the caller as it stands, or else an error that says what it was.
+class _Workers:
+    """The threads of a pool in one process, and their queue."""
 
-    asyncio never delivers a StopIteration, and would take a cancellation inside the call for its own.
+    def __init__(self) -> None:
+        self.tasks: _Tasks = queue.SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.lock = threading.Lock()
+
+    def end(self) -> None:
+        """Have the threads end once the tasks are done; takes no lock, because a finaliser calls it."""
+        for _ in self.threads:
+            self.tasks.put(None)
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
+    """Have an event loop call a function, from any thread; a loop that is closed needs no calls."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)
+
+
+def _end_workers(workers: PerProcess[_Workers]) -> None:
+    workers.value.end()
+
+
+def _serve(tasks: _Tasks, gate: AbstractContextManager[None]) -> None:
+    while (task := tasks.get()) is not None:
+        with gate:
+            task()
+        del task  # it may know the pool, or a large result
+    _serving.value.pop(threading.current_thread(), None)
+
+
+_serving: PerProcess[dict[threading.Thread, _Tasks]] = PerProcess(dict)
+
+
+def _end_all() -> None:
+    """Drop what has not begun when the program ends, and wait a little for what has.
+
+    Portals end before this, because `portal` is imported later: their stores still need threads.
     """
-    if isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError):
+    serving = [*_serving.value.copy().items()]
+    for _, tasks in serving:
+        _drop_all(tasks)
+    for _, tasks in serving:
+        tasks.put(None)
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for thread, _ in serving:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+atexit.register(_end_all)
+
+
+def _drop_all(tasks: _Tasks) -> None:
+    with suppress(queue.Empty):
+        while True:
+            tasks.get_nowait()
+
+
+def _do_nothing() -> None: ...
+
+
+def _succeed(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[T], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _make_raisable(error: BaseException) -> Exception:
+    """Return the error, or one that names it where asyncio would misunderstand it.
+
+    asyncio takes a `CancelledError` from inside the call for its own, and never delivers a `StopIteration`.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     carried = RuntimeError(f"{type(error).__name__} {error}".rstrip())
     carried.__cause__ = error

@@ -309,7 +309,14 @@ class Memory:
 
     def _recall_processor(self, settings: RecallSettings) -> Processor:
         return SemanticRecallProcessor(
-            self._handle, recaller=self._own_recaller(), **settings.options(), **self._ids()
+            self._handle,
+            recaller=self._own_recaller(),
+            top_k=settings.top_k,
+            threshold=settings.threshold,
+            scope=settings.scope,
+            message_range=settings.message_range,
+            max_tokens=settings.max_tokens,
+            **self._ids(),
         )
 
     def _saved(self, scope: Scope, store: Store) -> None:

@@ -7,18 +7,23 @@ Recalled messages are dated, grouped and shown once each; those of this conversa
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.prompt_order import insert
-from recollect.recall.settings import RecallOptions, RecallSettings
+from recollect.recall.settings import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TOP_K,
+    RecallSettings,
+    SearchScope,
+)
 from recollect.scope import UNSET, Scope, Unset
 from recollect.text.quoting import fence, quote, quote_inline
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from recollect.pipeline.context import RunContext
     from recollect.recall.recaller import Recaller
@@ -38,7 +43,7 @@ class SemanticRecallProcessor(MemoryProcessor):
 
     id = "semantic-recall"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options by keyword
         self,
         storage: Store | StoreHandle | str,
         *,
@@ -48,7 +53,11 @@ class SemanticRecallProcessor(MemoryProcessor):
         tenant_id: int | Unset | None = UNSET,
         resource_id: str | None = None,
         thread_id: str | None = None,
-        **options: Unpack[RecallOptions],
+        top_k: int = DEFAULT_TOP_K,
+        threshold: float | None = None,
+        scope: SearchScope = "resource",
+        message_range: int | Mapping[str, int] = 1,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> None:
         """Take a store or its address, an embedder (None: text alone), default ids, and what to find.
 
@@ -56,7 +65,7 @@ class SemanticRecallProcessor(MemoryProcessor):
         with others.
         """
         super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
-        self._settings = RecallSettings(**options)
+        self._settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
         self._explain = explain
         self._recaller = recaller or new_recaller(self._handle, embedder)
 

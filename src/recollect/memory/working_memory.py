@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from recollect.concurrency.tasks import LateWork
+from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import (
     ConflictError,
     InvalidArgumentError,
@@ -95,7 +95,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         self._read_only = check_flag(read_only, "read_only")
         has_tool = check_flag(tool, "tool") and not read_only
         self._tools = [make_tool(self.shape)] if has_tool else []
-        self._late = LateWork()
+        self._background = BackgroundTasks()
 
     def get_tools(self) -> list[Callable[..., str]]:
         """Return the tool by which the model changes working memory, if it is to have one."""
@@ -107,7 +107,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
 
     async def settled(self) -> None:
         """Wait until all turns that are learned from after their answers have been."""
-        await self._late.settled()
+        await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put one fenced message before everything else; a failed read goes on without it."""
@@ -160,7 +160,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         if lesson.epoch is not None:
             learning = self._learn(lesson.talk, lesson.epoch, store, place, ctx)
             if self._moment == "after":
-                self._late.start(place, learning)
+                self._background.start(place, learning)
             else:
                 await learning
 

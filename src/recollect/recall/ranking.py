@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     from collections.abc import Mapping
 
-    from recollect.recall.index.user_index import Image
+    from recollect.recall.index.user_index import UserIndex
     from recollect.recall.question import Question
 
 HYBRID_WEIGHTS: dict[str, float] = {
@@ -69,7 +69,6 @@ TEXT_WEIGHTS: dict[str, float] = {
 """For searches by words alone."""
 _MICROSECONDS = 1_000_000
 _DAY = 86_400 * _MICROSECONDS
-_NEARBY = timedelta(days=15)
 _WEAK = np.float32(0.5)
 CANDIDATES = 400
 """How many rows are looked at closely; at least twice what a search can return."""
@@ -116,35 +115,35 @@ class Ranking:
 
 
 def rank(
-    image: Image,
+    index: UserIndex,
     question: Question,
     vector: Floats | None = None,
     inside: NDArray[np.bool_] | None = None,
     spare: int = 0,
 ) -> Ranking:
-    """Rank the rows of an image, or those `inside` a part of it.
+    """Rank the rows of an index, or those `inside` a part of it.
 
     `spare` is how many of them the caller may pass over, so that as many more are looked at.
     """
-    names = question.names(image.speakers)
+    names = question.names(index.speakers)
     terms = question.terms_without(names)
-    text = score_text(image.postings, terms)
-    cosines = None if vector is None else image.similarities(vector)
-    speaker = image.speakers[names[0]] if len(names) == 1 else None
-    view = _View(image, question, text, cosines, speaker, inside)
+    text = score_text(index.postings, terms)
+    cosines = None if vector is None else index.similarities(vector)
+    speaker = index.speakers[names[0]] if len(names) == 1 else None
+    view = _View(index, question, text, cosines, speaker, inside)
     chosen = view.candidates(CANDIDATES + spare)
     parts = _weighted(view.features(chosen), HYBRID_WEIGHTS if cosines is not None else TEXT_WEIGHTS)
     final = np.sum(list(parts.values()), axis=0, dtype=np.float32)
     best = np.argsort(-final, kind="stable")
-    scores = np.full(len(image), -np.inf, dtype=np.float32)
+    scores = np.full(len(index), -np.inf, dtype=np.float32)
     scores[chosen] = final
-    relevance = np.zeros(len(image), dtype=np.float32)
+    relevance = np.zeros(len(index), dtype=np.float32)
     relevance[chosen] = view.relevance(chosen)
     return Ranking(
         order=chosen[best],
         scores=scores,
         relevance=relevance,
-        searched=len(image) if inside is None else int(np.count_nonzero(inside)),
+        searched=len(index) if inside is None else int(np.count_nonzero(inside)),
         _text=text,
         _terms=terms,
         _cosines=cosines,
@@ -162,7 +161,7 @@ def _weighted(features: Mapping[str, Floats], weights: Mapping[str, float]) -> d
 class _View:
     """All that the features of rows are made of."""
 
-    image: Image
+    index: UserIndex
     question: Question
     text: TextScores
     cosines: Floats | None
@@ -176,7 +175,7 @@ class _View:
             base += np.float32(0.7) * self.meaning
         base = self._smoothed(base)
         if self.speaker is not None:
-            base += np.float32(0.5) * (self.image.speaker_of == self.speaker)
+            base += np.float32(0.5) * (self.index.speaker_of == self.speaker)
         if self.inside is not None:
             base[~self.inside] = -np.inf
         if self.cosines is None:
@@ -192,9 +191,9 @@ class _View:
         return found if self.cosines is None else found | self._meaning_features(rows)
 
     def _word_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
-        image = self.image
+        index = self.index
         total = np.float32(max(self.text.total, 1e-6))
-        before = image.previous[rows]
+        before = index.previous[rows]
         share, share_before = self.text.scores[rows] / total, _at(self.text.scores, before) / total
         others = np.float32(0) if self.speaker is None else np.float32(1) - self._is_speaker(rows)
         return {
@@ -202,39 +201,39 @@ class _View:
             "words covered": self._covered(self.text.bits[rows]),
             "words covered nearby": self._covered(self._bits_nearby(rows)),
             "words before": share_before,
-            "words behind": _at(self.text.scores, image.next[rows]) / total,
+            "words behind": _at(self.text.scores, index.next[rows]) / total,
             "words of another speaker": others * share,
-            "answers these words": _at(image.asks, before) * share_before,
+            "answers these words": _at(index.asks, before) * share_before,
         }
 
     def _meaning_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
-        image = self.image
+        index = self.index
         meaning = self.meaning
-        before = image.previous[rows]
+        before = index.previous[rows]
         meaning_before = _at(meaning, before)
         return {
             "meaning": meaning[rows],
             "meaning before": meaning_before,
-            "meaning two before": _at(meaning, _at(image.previous, before, NONE)),
-            "meaning behind": _at(meaning, image.next[rows]),
-            "answers this meaning": _at(image.asks, before) * meaning_before,
+            "meaning two before": _at(meaning, _at(index.previous, before, NONE)),
+            "meaning behind": _at(meaning, index.next[rows]),
+            "answers this meaning": _at(index.asks, before) * meaning_before,
         }
 
     def _row_features(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
-        image = self.image
-        time_words = image.time_words[rows].astype(np.float32)
+        index = self.index
+        time_words = index.time_words[rows].astype(np.float32)
         return {
             "speaker": self._is_speaker(rows),
-            "asks": image.asks[rows].astype(np.float32),
+            "asks": index.asks[rows].astype(np.float32),
             "time words": time_words,
             "time words for when": np.float32(self.question.asks_when) * time_words,
-            "time": in_time(image.times[rows], self.question.times),
+            "time": in_time(index.times[rows], self.question.times),
         }
 
     def _is_speaker(self, rows: NDArray[np.intp]) -> Floats:
         if self.speaker is None:
             return np.zeros(len(rows), dtype=np.float32)
-        return (self.image.speaker_of[rows] == self.speaker).astype(np.float32)
+        return (self.index.speaker_of[rows] == self.speaker).astype(np.float32)
 
     def relevance(self, rows: NDArray[np.intp]) -> Floats:
         """Return how relevant some rows are by themselves, from 0 to 1."""
@@ -247,7 +246,7 @@ class _View:
     def meaning(self) -> Floats:
         """How near each row's meaning is, in standard deviations from the mean."""
         if self.cosines is None:
-            return np.zeros(len(self.image), dtype=np.float32)
+            return np.zeros(len(self.index), dtype=np.float32)
         return _standard(self.cosines, self.inside)
 
     def _smoothed(self, scores: Floats) -> Floats:
@@ -255,17 +254,17 @@ class _View:
         # Where there is no row, the links lead to the last value: a zero.
         padded: Floats = np.zeros(len(scores) + 1, dtype=np.float32)
         padded[:-1] = scores
-        near: Floats = np.float32(0.4) * padded[self.image.previous]
-        near += np.float32(0.15) * padded[self.image.next]
+        near: Floats = np.float32(0.4) * padded[self.index.previous]
+        near += np.float32(0.15) * padded[self.index.next]
         return np.add(scores, near, out=near)
 
     def _near_a_match(self) -> NDArray[np.bool_]:
-        return self._bits_nearby(np.arange(len(self.image))) != 0
+        return self._bits_nearby(np.arange(len(self.index))) != 0
 
     def _bits_nearby(self, rows: NDArray[Any]) -> NDArray[np.uint64]:
         """Return the words of each row and of the two before and behind it in its thread."""
         bits = self.text.bits[rows]
-        for links in (self.image.previous, self.image.next):
+        for links in (self.index.previous, self.index.next):
             near = links[rows]
             bits = bits | _at(self.text.bits, near) | _at(self.text.bits, _at(links, near, NONE))
         return bits
@@ -297,16 +296,14 @@ def _at(values: NDArray[Any], rows: NDArray[np.int32], nothing: int = 0) -> NDAr
     return found
 
 
-def in_time(times: NDArray[np.int64], intervals: Sequence[Interval], *, nearby: bool = False) -> Floats:
+def in_time(times: NDArray[np.int64], intervals: Sequence[Interval]) -> Floats:
     """Say for each time (microseconds since 1970) whether it lies in an interval, as 0 or 1.
 
-    A vague phrase counts half. `nearby` widens each interval by two weeks: people speak of a day before it
-    comes and after it was.
+    A vague phrase counts half.
     """
     found = np.zeros(len(times), dtype=np.float32)
-    margin = _NEARBY if nearby else timedelta()
     for interval in intervals:
-        start, end = interval.start - margin, interval.end + margin
+        start, end = interval.start, interval.end
         inside = _in_any_year(times, start, end) if interval.any_year else _between(times, start, end)
         np.maximum(found, inside * (_WEAK if interval.weak else np.float32(1)), out=found)
     return found

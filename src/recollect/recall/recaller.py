@@ -1,4 +1,4 @@
-"""Searching a user's memory: the question, the image, the ranking, and the messages that come of it."""
+"""Searching a user's memory: the question, the index, the ranking, and the messages that come of it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
-from recollect.recall.index.cache import DEFAULT_BUDGET, ImageCache
-from recollect.recall.index.user_index import NONE, Image, Place
+from recollect.recall.index.cache import IndexCache
+from recollect.recall.index.user_index import NONE, Place, UserIndex
 from recollect.recall.question import Question, understand
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Hit, Miss, Recall
-from recollect.recall.selection import Selection, excerpt_of, select, within_budget
+from recollect.recall.selection import Selection, cut_to_budget, excerpt_of, select
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -69,15 +69,13 @@ class Recaller:
         stores: StoreSource,
         embedder: Embedding | None,
         *,
-        budget: int = DEFAULT_BUDGET,
         embed_seconds: float = EMBED_SECONDS,
     ) -> None:
         """Take where to search and what embeds; without an embedder the text alone is searched."""
         self._stores = stores
         self._embedder = embedder
-        self._budget = budget
         self._embed_seconds = embed_seconds
-        self._caches: WeakKeyDictionary[Store, ImageCache] = WeakKeyDictionary()
+        self._caches: WeakKeyDictionary[Store, IndexCache] = WeakKeyDictionary()
         self._indexers: WeakKeyDictionary[asyncio.AbstractEventLoop, Indexer] = WeakKeyDictionary()
 
     async def search(
@@ -105,18 +103,18 @@ class Recaller:
         store = await self._stores.get()
         cache = self._cache(store)
         started = time.perf_counter()
-        async with cache.image_of(scope, store) as image:
-            search.timings["image_ms"] = _since(started)
+        async with cache.index_of(scope, store) as index:
+            search.timings["index_ms"] = _milliseconds_since(started)
             if self._embedder is None:
-                return await self._searched(search, image, None, store)
-            self._catch_up(image, scope, store)
-            asked = _to_embed(search, image, self._embedder)
+                return await self._rank_and_read(search, index, None, store)
+            self._catch_up(index, scope, store)
+            asked = _to_embed(search, index, self._embedder)
         # Outside, for the user's other searches would wait for this one's embedder.
-        vector = None if asked is None else await self._embedded(asked, self._embedder, search)
-        async with cache.image_of(scope, store, renew=False) as image:
+        vector = None if asked is None else await self._embed(asked, self._embedder, search)
+        async with cache.index_of(scope, store, renew=False) as index:
             if vector is not None:
-                image.check_model(self._embedder.model_id, len(vector))
-            return await self._searched(search, image, vector, store)
+                index.check_model(self._embedder.model_id, len(vector))
+            return await self._rank_and_read(search, index, vector, store)
 
     def saved(self, scope: Scope, store: Store) -> None:
         """Say that messages of a user were saved, so that they are embedded soon."""
@@ -135,9 +133,9 @@ class Recaller:
         if indexer is not None:
             await indexer.close()
 
-    def _cache(self, store: Store) -> ImageCache:
+    def _cache(self, store: Store) -> IndexCache:
         if store not in self._caches:
-            self._caches[store] = ImageCache(self._budget)
+            self._caches[store] = IndexCache()
         return self._caches[store]
 
     def _indexer(self, embedder: Embedding) -> Indexer:
@@ -146,23 +144,23 @@ class Recaller:
             self._indexers[loop] = Indexer(embedder)
         return self._indexers[loop]
 
-    def _catch_up(self, image: Image, scope: Scope, store: Store) -> None:
+    def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> None:
         # What has no words never gets a vector.
-        if (~image.has_vector & (image.postings.lengths > 0)).any():
+        if (~index.has_vector & (index.postings.lengths > 0)).any():
             self.saved(scope, store)
 
-    async def _searched(
-        self, search: _Search, image: Image, vector: NDArray[np.float32] | None, store: Store
+    async def _rank_and_read(
+        self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
     ) -> Recall:
         started = time.perf_counter()
-        mask = _mask(image, search)
-        args = (image, search.question, vector, mask, len(search.exclude))
-        is_large = len(image) > _QUICK_MESSAGES
+        mask = _select_rows(index, search)
+        args = (index, search.question, vector, mask, len(search.exclude))
+        is_large = len(index) > _QUICK_MESSAGES
         ranking = await asyncio.to_thread(rank, *args) if is_large else rank(*args)
-        search.timings["rank_ms"] = _since(started)
-        return await _collect(search, image, ranking, vector, store)
+        search.timings["rank_ms"] = _milliseconds_since(started)
+        return await _collect(search, index, ranking, vector, store)
 
-    async def _embedded(self, asked: str, embedder: Embedding, search: _Search) -> NDArray[np.float32] | None:
+    async def _embed(self, asked: str, embedder: Embedding, search: _Search) -> NDArray[np.float32] | None:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self._embed_seconds):
@@ -172,37 +170,37 @@ class Recaller:
         except (EmbedderError, MissingExtraError) as error:
             search.notes.append(f"the embedder failed, searched by text alone: {error}")
         finally:
-            search.timings["embed_ms"] = _since(started)
+            search.timings["embed_ms"] = _milliseconds_since(started)
         return None
 
 
-def _to_embed(search: _Search, image: Image, embedder: Embedding) -> str | None:
+def _to_embed(search: _Search, index: UserIndex, embedder: Embedding) -> str | None:
     """Return the question as it is embedded, or None where there is nothing to compare it with."""
-    image.check_model(embedder.model_id, embedder.dimensions)
-    if not image.has_vector.any():
+    index.check_model(embedder.model_id, embedder.dimensions)
+    if not index.has_vector.any():
         return None
-    return search.question.spoken_by(search.question.names(image.speakers))
+    return search.question.spoken_by(search.question.names(index.speakers))
 
 
-def _since(started: float) -> float:
+def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _mask(image: Image, search: _Search) -> NDArray[np.bool_] | None:
+def _select_rows(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
     """Return which rows are in the scope, or None where all are."""
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
     left_out = Place(scope.app_id, scope.project_id, search.without_thread or "")
-    if thread is None and left_out not in image.places and image.homes == {left_out[:2]}:
+    if thread is None and left_out not in index.places and index.homes == {left_out[:2]}:
         return None  # as most users have it, and they may have many threads
     wanted = [
         number
-        for place, number in image.places.items()
+        for place, number in index.places.items()
         if place != left_out and _is_in(place, scope.app_id, scope.project_id, thread)
     ]
-    if len(wanted) == len(image.places):
+    if len(wanted) == len(index.places):
         return None
-    return np.isin(image.place_of, np.array(wanted, dtype=np.int32))
+    return np.isin(index.place_of, np.array(wanted, dtype=np.int32))
 
 
 def _is_in(place: Place, app_id: str, project_id: str, thread_id: str | None) -> bool:
@@ -210,22 +208,22 @@ def _is_in(place: Place, app_id: str, project_id: str, thread_id: str | None) ->
 
 
 async def _collect(
-    search: _Search, image: Image, ranking: Ranking, vector: NDArray[np.float32] | None, store: Store
+    search: _Search, index: UserIndex, ranking: Ranking, vector: NDArray[np.float32] | None, store: Store
 ) -> Recall:
     """Read the messages that were chosen, cut them to the budget, and say why they are there."""
     started = time.perf_counter()
     settings = search.settings
-    chosen = select(image, ranking, settings, search.exclude, with_misses=search.explain)
-    around = {row: _neighbours(image, row, settings) for row in chosen.rows}
+    chosen = select(index, ranking, settings, search.exclude, with_misses=search.explain)
+    around = {row: _neighbours(index, row, settings) for row in chosen.rows}
     wanted = set(chosen.rows) | {row for sides in around.values() for side in sides for row in side}
     wanted |= {row for row, _ in chosen.misses}
-    messages = await _read(image, wanted, search.scope, store)
+    messages = await _read(index, wanted, search.scope, store)
     hits: list[Hit] = []
     for row in chosen.rows:
         if row not in messages:
-            continue  # removed since the image was read
+            continue  # removed since the index was read
         before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
-        piece = image.best_piece(row, vector) if vector is not None else None
+        piece = index.best_segment(row, vector) if vector is not None else None
         hits.append(
             Hit(
                 messages[row],
@@ -237,16 +235,16 @@ async def _collect(
                 why=ranking.why(row) if search.explain else None,
             )
         )
-    kept, cut = within_budget(hits, settings.max_tokens)
+    kept, cut = cut_to_budget(hits, settings.max_tokens)
     misses = [
         *(Miss(hit.message.id, hit.score, hit.relevance, "the token budget is used up") for hit in cut),
-        *_misses(chosen, messages, ranking),
+        *_list_misses(chosen, messages, ranking),
     ]
-    search.timings["read_ms"] = _since(started)
+    search.timings["read_ms"] = _milliseconds_since(started)
     return Recall(tuple(kept), ranking.searched, tuple(search.notes), tuple(misses), search.timings)
 
 
-def _misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:
+def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:
     return [
         Miss(messages[row].id, float(ranking.scores[row]), float(ranking.relevance[row]), reason)
         for row, reason in chosen.misses
@@ -254,9 +252,9 @@ def _misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking
     ]
 
 
-def _neighbours(image: Image, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
-    before = _walk(image.previous, row, settings.before)
-    return before[::-1], _walk(image.next, row, settings.after)
+def _neighbours(index: UserIndex, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
+    before = _walk(index.previous, row, settings.before)
+    return before[::-1], _walk(index.next, row, settings.after)
 
 
 def _walk(links: NDArray[np.int32], row: int, steps: int) -> list[int]:
@@ -269,8 +267,8 @@ def _walk(links: NDArray[np.int32], row: int, steps: int) -> list[int]:
     return found
 
 
-async def _read(image: Image, rows: Collection[int], scope: Scope, store: Store) -> dict[int, Message]:
-    numbers: Sequence[int] = [int(image.numbers[row]) for row in rows]
+async def _read(index: UserIndex, rows: Collection[int], scope: Scope, store: Store) -> dict[int, Message]:
+    numbers: Sequence[int] = [int(index.numbers[row]) for row in rows]
     row_of = dict(zip(numbers, rows, strict=True))
     found: dict[int, Message] = {}
     for first in range(0, len(numbers), 1000):

@@ -1,4 +1,4 @@
-"""From a ranking to what is shown: which rows, which piece of a long message, and how much in all."""
+"""From a ranking to what is shown: which rows, which segment of a long message, and how much in all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from recollect.messages import Message
-    from recollect.recall.index.user_index import Image
+    from recollect.recall.index.user_index import UserIndex
     from recollect.recall.question import Question
     from recollect.recall.ranking import Ranking
     from recollect.recall.results import Hit
@@ -34,7 +34,7 @@ class Selection:
 
 
 def select(
-    image: Image,
+    index: UserIndex,
     ranking: Ranking,
     settings: RecallSettings,
     exclude: Collection[int],
@@ -45,7 +45,7 @@ def select(
     chosen = Selection()
     reasons: Counter[str] = Counter()
     for row in ranking.order.tolist():
-        reason = _reason_against(image, ranking, row, settings, exclude)
+        reason = _reason_against(index, ranking, row, settings, exclude)
         if reason is None and len(chosen.rows) < settings.top_k:
             chosen.rows.append(row)
         elif not with_misses and reason is None:
@@ -61,9 +61,9 @@ def select(
 
 
 def _reason_against(
-    image: Image, ranking: Ranking, row: int, settings: RecallSettings, exclude: Collection[int]
+    index: UserIndex, ranking: Ranking, row: int, settings: RecallSettings, exclude: Collection[int]
 ) -> str | None:
-    if int(image.numbers[row]) in exclude:
+    if int(index.numbers[row]) in exclude:
         return "shown already"
     if settings.threshold is not None and ranking.relevance[row] < settings.threshold:
         return f"less relevant than {settings.threshold:g}"
@@ -79,7 +79,7 @@ def excerpt_of(text: str, question: Question) -> tuple[int, int] | None:
     return max(spans, key=lambda span: len(wanted.intersection(terms_of(text[slice(*span)]))))
 
 
-def within_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list[Hit]]:
+def cut_to_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list[Hit]]:
     """Return the hits that fit into a number of tokens, and those that do not.
 
     The hits themselves come first, in order; what is left of the budget goes to their neighbours.
@@ -88,7 +88,7 @@ def within_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list
     cut: list[Hit] = []
     left = max_tokens
     for hit in hits:
-        cost = _tokens(hit.text)
+        cost = _count_tokens(hit.text)
         if cost > left:
             cut.append(hit)
             continue
@@ -96,17 +96,19 @@ def within_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list
         kept.append(hit)
     shown = {hit.message.id for hit in kept}
     for place, hit in enumerate(kept):
-        before, left = _fitting(hit.before[::-1], left, shown)
-        after, left = _fitting(hit.after, left, shown)
+        before, left = _take_fitting(hit.before[::-1], left, shown)
+        after, left = _take_fitting(hit.after, left, shown)
         kept[place] = replace(hit, before=before[::-1], after=after)
     return kept, cut
 
 
-def _fitting(messages: tuple[Message, ...], left: int, shown: set[str]) -> tuple[tuple[Message, ...], int]:
+def _take_fitting(
+    messages: tuple[Message, ...], left: int, shown: set[str]
+) -> tuple[tuple[Message, ...], int]:
     """Return the neighbours that fit, nearest first; one that is shown already costs nothing."""
     found: list[Message] = []
     for message in messages:
-        cost = 0 if message.id in shown else _tokens(message.text)
+        cost = 0 if message.id in shown else _count_tokens(message.text)
         if cost > left:
             break
         left -= cost
@@ -115,5 +117,5 @@ def _fitting(messages: tuple[Message, ...], left: int, shown: set[str]) -> tuple
     return tuple(found), left
 
 
-def _tokens(text: str) -> int:
+def _count_tokens(text: str) -> int:
     return _TOKENS_PER_MESSAGE + -(-len(text.encode()) // _CHARACTERS_PER_TOKEN)

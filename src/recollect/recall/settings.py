@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.validation import check_int
@@ -23,21 +23,11 @@ _MOST_NEIGHBOURS = 20
 _LEAST_TOKENS = 50
 
 
-class RecallOptions(TypedDict, total=False):
-    """The settings of a search as keyword arguments; see `RecallSettings`."""
-
-    top_k: int
-    threshold: float | None
-    scope: SearchScope
-    message_range: int | Mapping[str, int]
-    max_tokens: int
-
-
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
     """How to search.
 
-    `threshold` is the least `relevance` of a hit, from 0 to 1. `message_range` is how many messages before
+    `threshold` is the minimum `relevance` of a hit, from 0 to 1. `message_range` is how many messages before
     and after a hit are shown with it, as one number or as a dict with `before` and `after`. `max_tokens` is
     about how long all that is shown may be.
     """
@@ -49,7 +39,7 @@ class RecallSettings:
     max_tokens: int = DEFAULT_MAX_TOKENS
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense, naming what is allowed."""
+        """Reject settings that make no sense, naming what is allowed."""
         check_int(self.top_k, "top_k", minimum=1, maximum=MOST_HITS)
         check_int(self.max_tokens, "max_tokens", minimum=_LEAST_TOKENS)
         threshold = cast("object", self.threshold)
@@ -69,16 +59,6 @@ class RecallSettings:
     def after(self) -> int:
         """How many messages after a hit are shown with it."""
         return self._side("after")
-
-    def options(self) -> RecallOptions:
-        """Return the settings as keyword arguments."""
-        return RecallOptions(
-            top_k=self.top_k,
-            threshold=self.threshold,
-            scope=self.scope,
-            message_range=self.message_range,
-            max_tokens=self.max_tokens,
-        )
 
     def _side(self, side: str) -> int:
         given = cast("object", self.message_range)

@@ -30,21 +30,6 @@ from recollect.storage.opening import StoreHandle
 _PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 
 
-class Tools(tuple[Callable[..., object], ...]):
-    """The tools that the model has; a name is in it as well as a function."""
-
-    __slots__ = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names by which the model calls them."""
-        return tuple(tool.__name__ for tool in self)
-
-    def __contains__(self, item: object) -> bool:
-        """Whether a tool, or one of that name, is among them."""
-        return item in self.names if isinstance(item, str) else super().__contains__(item)
-
-
 class Engine:
     """A loaded runtime: the loop, its one long-term memory, and the tools that the model has."""
 
@@ -60,7 +45,8 @@ class Engine:
         self.config = config
         self.loop = loop
         self.backend = backend
-        self.tools = Tools(tools)
+        self.tools = tuple(tools)
+        self.tool_names = _names_of(self.tools)
         self._handle, self._processor = parts
 
     def status(self) -> dict[str, object]:
@@ -74,7 +60,7 @@ class Engine:
             "model": config.model,
             "store": _without_password(config.store),
             "persist": config.persist,
-            "tools": list(self.tools.names),
+            "tools": list(self.tool_names),
             "guards": [guard.name for guard in config.guards],
             "skills": SkillFolder(config.skills).names(),
             "last_messages": config.last_messages,
@@ -83,11 +69,11 @@ class Engine:
         }
 
     async def settled(self) -> None:
-        """Wait until nothing is being persisted behind answers any more."""
+        """Wait until nothing is being persisted after answers any more."""
         await self._processor.settled()
 
     async def close(self) -> None:
-        """Finish what goes on behind answers, and close the backend and the store."""
+        """Finish what continues after answers, and close the backend and the store."""
         try:
             await self.settled()
         finally:
@@ -120,15 +106,18 @@ class EngineLoader:
             config = replace(config, model=model if isinstance(model, str) else type(model).__name__)
         handle = StoreHandle(config.store)
         backend = _make_backend(config, handle)
-        processor = BackendProcessor(backend, late=config.persist == "after" and config.gateway is not None)
+        processor = BackendProcessor(
+            backend, in_background=config.persist == "after" and config.gateway is not None
+        )
         search = SessionSearch(handle, config.user_id)
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
-        shown = Tools((*tools, *backend.get_tools()))
-        check_names(shown.names)
+        shown = (*tools, *backend.get_tools())
+        names = _names_of(shown)
+        check_names(names)
         chosen = config.model if model is None else model
         agent = Agent(
-            OfflineAssistant(shown.names, search) if chosen == "offline" else chosen,
+            OfflineAssistant(names, search) if chosen == "offline" else chosen,
             instructions="\n\n".join(filter(None, (config.instructions, backend.rule))),
             tools=tools,
             memory=SessionMemory(handle, processor, last_messages=config.last_messages),
@@ -139,6 +128,11 @@ class EngineLoader:
         )
         loop = AgentLoop(agent, Sessions(handle, config.user_id), SkillFolder(config.skills))
         return Engine(config, loop, backend, shown, (handle, processor))
+
+
+def _names_of(tools: Iterable[Callable[..., object]]) -> tuple[str, ...]:
+    """Return the names by which the model calls them."""
+    return tuple(tool.__name__ for tool in tools)
 
 
 def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:

@@ -5,7 +5,6 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,8 @@ from types import AsyncGeneratorType
 from typing import TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
+from recollect.concurrency.fork import PerProcess
+from recollect.concurrency.threads import call_in_loop
 from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_extra
 from recollect.messages import now
 from recollect.storage.engine import Engine
@@ -137,7 +138,7 @@ class StoreHandle:
         self._in_memory = store_or_url in (None, "sqlite://", "sqlite:///:memory:")
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
-        self._lock = threading.Lock()  # several threads may each have a loop
+        self._lock = PerProcess(threading.Lock)  # several threads may each have a loop
         # This holds on to what is open. Garbage is invisible to a loop some time before it is told of it, and
         # a loop that ends just then would leave it open.
         weakref.finalize(self, _let_go, self._opened).atexit = False
@@ -148,7 +149,7 @@ class StoreHandle:
         opened = self._opened.get(loop)
         if opened is not None:
             return opened.store
-        with self._lock:
+        with self._lock.value:
             self._check_new_loop(loop)
             self._forget_closed_loops()
             if loop not in self._opening:
@@ -234,8 +235,7 @@ async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
 def _let_go(opened: dict[_Loop, _Opened]) -> None:
     """Have each loop close its store, since nobody has the handle any more."""
     for loop, one in opened.items():
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(_begin_to_close, loop, one)
+        call_in_loop(loop, _begin_to_close, loop, one)
 
 
 def _begin_to_close(loop: _Loop, opened: _Opened) -> None:

@@ -12,7 +12,6 @@ from tests.support.recallers import NOW, SAID, embedded_recaller, run_of_ada, sh
 from recollect import Message, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
 from recollect.recall.recaller import Recaller
-from recollect.recall.settings import RecallSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -43,8 +42,7 @@ async def test_filters_by_threshold(store: Store, recaller: Recaller) -> None:
     """What is less relevant than the threshold is left out, and nothing is left of a high one."""
     question = "Does a cello player live in Vienna?"
     for threshold, found in ((0.0, 4), (0.3, 1), (1.0, 0)):
-        options = RecallSettings(threshold=threshold, message_range=0)
-        processor = SemanticRecallProcessor(store, recaller=recaller, **options.options())
+        processor = SemanticRecallProcessor(store, recaller=recaller, threshold=threshold, message_range=0)
         text = await show_recalled(processor, question)
         assert sum(line in text for line in SAID) == found
 

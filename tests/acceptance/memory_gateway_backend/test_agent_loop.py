@@ -251,7 +251,7 @@ async def test_curated_mode_has_the_original_memory_tool(tmp_path: Path, way: Wa
     """The tool is registered, the model can call it, and what it adds is in the file after the run."""
     model = ScriptedModel([call_to_add("The boat is red."), "noted"])
     async with loaded(tmp_path, "curated", model) as setup:
-        assert "memory" in setup.engine.tools
+        assert "memory" in setup.engine.tool_names
         result = await setup.say(way, "my boat is red")
         assert setup.curated("MEMORY.md") == "The boat is red."
     (told,) = [answer for message in result.messages for answer in message.tool_results]
@@ -264,8 +264,8 @@ async def test_gateway_mode_does_not_register_or_expose_the_original_memory_tool
         [ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "x"}), "ok"]
     )
     async with loaded(tmp_path, "memory_gateway", model) as setup:
-        assert "memory" not in setup.engine.tools
-        assert "session_search" in setup.engine.tools
+        assert "memory" not in setup.engine.tool_names
+        assert "session_search" in setup.engine.tool_names
         result = await setup.say("run", "hello")
         assert not (tmp_path / ".recollect" / "memories").exists()
     told = [answer.content for message in result.messages for answer in message.tool_results]

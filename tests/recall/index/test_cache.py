@@ -1,4 +1,4 @@
-"""The cache of images: within its budget, always fresh, and safe for many at once."""
+"""The cache of indexes: within its budget, always fresh, and safe for many at once."""
 
 import asyncio
 import threading
@@ -8,8 +8,8 @@ from tests.support.embedders import Words
 from tests.support.waiting import GENEROUS, until
 
 from recollect import Memory, Message, Scope, StorageError, Store
-from recollect.recall.index.cache import ImageCache
-from recollect.recall.index.user_index import Image
+from recollect.recall.index.cache import IndexCache
+from recollect.recall.index.user_index import UserIndex
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.opening import StoreHandle
@@ -27,15 +27,15 @@ async def save(store: Store, user: str, *texts: str, tenant: int | None = None) 
     return scope
 
 
-async def numbers(cache: ImageCache, scope: Scope, store: Store) -> list[int]:
-    """Return the numbers of the messages that a user's image has."""
-    async with cache.image_of(scope, store) as image:
-        return image.numbers.tolist()
+async def numbers(cache: IndexCache, scope: Scope, store: Store) -> list[int]:
+    """Return the numbers of the messages that a user's index has."""
+    async with cache.index_of(scope, store) as index:
+        return index.numbers.tolist()
 
 
 async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store: Store) -> None:
     """The size never exceeds the budget, the last users are there, and all searches are right."""
-    cache = ImageCache(BUDGET)
+    cache = IndexCache(BUDGET)
     scopes = [Scope(None, f"user {n}", "t") for n in range(1_000)]
     written = scopes[::10]
     for scope in written:
@@ -51,19 +51,19 @@ async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store:
 
 async def test_least_recently_searched_user_goes_first(store: Store) -> None:
     """A user who is searched again and again stays, while others come and go."""
-    cache = ImageCache(100_000)
+    cache = IndexCache(100_000)
     often = await save(store, "often", "cello")
-    async with cache.image_of(often, store) as image:
-        kept = image
+    async with cache.index_of(often, store) as index:
+        kept = index
     for n in range(50):
         await numbers(cache, Scope(None, f"user {n}"), store)
-        async with cache.image_of(often, store) as image:
-            assert image is kept
+        async with cache.index_of(often, store) as index:
+            assert index is kept
 
 
 async def test_image_larger_than_the_budget_is_used_and_dropped(store: Store) -> None:
     """A budget that is too small for one user costs time, not answers."""
-    cache = ImageCache(10)
+    cache = IndexCache(10)
     scope = await save(store, "ada", "cello")
     for _ in range(2):
         assert len(await numbers(cache, scope, store)) == 1
@@ -72,12 +72,12 @@ async def test_image_larger_than_the_budget_is_used_and_dropped(store: Store) ->
 
 async def test_image_is_fresh_when_messages_come_and_go(store: Store) -> None:
     """Each use sees what was saved or removed right before it; only what is new is read."""
-    cache = ImageCache()
+    cache = IndexCache()
     scope = await save(store, "ada", "one")
-    async with cache.image_of(scope, store) as first:
+    async with cache.index_of(scope, store) as first:
         assert len(first) == 1
     await save(store, "ada", "two", "three")
-    async with cache.image_of(scope, store) as second:
+    async with cache.index_of(scope, store) as second:
         assert second is first
         assert len(second) == 3
     await store.delete_thread(scope=scope)
@@ -117,7 +117,7 @@ async def test_searches_at_once_are_all_right_while_others_save(store: Store) ->
 
 async def test_nothing_is_kept_when_an_image_cannot_be_read(store: Store) -> None:
     """A store that is down leaves no entries behind, one for each user who asked."""
-    cache = ImageCache()
+    cache = IndexCache()
     await store.close()
     for n in range(20):
         with pytest.raises(StorageError):
@@ -128,28 +128,28 @@ async def test_nothing_is_kept_when_an_image_cannot_be_read(store: Store) -> Non
 async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that still adds rows to an image nobody waits for any more spoils no later search."""
-    handle, cache = StoreHandle(sqlite_url), ImageCache()
+    """A thread that still adds rows to an index nobody waits for any more spoils no later search."""
+    handle, cache = StoreHandle(sqlite_url), IndexCache()
     store = await handle.get()
     scope = await save(store, "ada", "one")
     assert len(await numbers(cache, scope, store)) == 1
     await save(store, "ada", *(f"message {n}" for n in range(2_500)))
-    begun, may_go_on, over, plain = threading.Event(), threading.Event(), threading.Event(), Image.apply
+    begun, may_go_on, over, plain = threading.Event(), threading.Event(), threading.Event(), UserIndex.apply
 
-    def slow(image: Image, changes: SearchChanges) -> bool:
+    def slow(index: UserIndex, changes: SearchChanges) -> bool:
         begun.set()
         may_go_on.wait(GENEROUS)  # the thread that cannot be cancelled
         try:
-            return plain(image, changes)
+            return plain(index, changes)
         finally:
             over.set()
 
-    monkeypatch.setattr(Image, "apply", slow)
+    monkeypatch.setattr(UserIndex, "apply", slow)
     search = asyncio.create_task(numbers(cache, scope, store))
     await until(begun.is_set)
     search.cancel()
     await asyncio.gather(search, return_exceptions=True)
-    monkeypatch.setattr(Image, "apply", plain)
+    monkeypatch.setattr(UserIndex, "apply", plain)
     found = await numbers(cache, scope, store)
     may_go_on.set()
     await until(over.is_set)

@@ -1,4 +1,4 @@
-"""The image of a user against plain references: however it is filled, it holds what the rows hold."""
+"""The index of a user against plain references: however it is filled, it holds what the rows hold."""
 
 import math
 
@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
-from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, image_of, talks, vector_row
+from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, index_of, talks, vector_row
 
 from recollect import EmbedderChangedError
 from recollect.recall.index.postings import Postings, score_text
-from recollect.recall.index.user_index import Column, Image, Place
+from recollect.recall.index.user_index import Place, UserIndex, append
 from recollect.storage.records import SearchChanges, VectorModel
 from recollect.text.terms import term_hash, terms_of
 
@@ -27,7 +27,7 @@ def cuts(draw: st.DrawFn) -> tuple[list[Said], list[int]]:
 def test_image_is_the_same_when_read_in_parts(case: tuple[list[Said], list[int]], late: bool) -> None:  # noqa: FBT001 - Hypothesis gives it
     """New rows and late vectors, in any cuts, make what one reading makes."""
     said, places = case
-    whole, parts = image_of(said), Image(7)
+    whole, parts = index_of(said), UserIndex(7)
     held: list[SearchChanges] = []
     for start, end in zip([0, *places], [*places, len(said)], strict=True):
         new = changes(said[start:end], first=start)
@@ -45,8 +45,8 @@ def test_image_is_the_same_when_read_in_parts(case: tuple[list[Said], list[int]]
             assert np.array_equal(found, expected)
 
 
-def _found(image: Image, word: str) -> tuple[list[int], list[float]]:
-    rows, frequencies = image.postings.find(term_hash(terms_of(word)[0]))
+def _found(index: UserIndex, word: str) -> tuple[list[int], list[float]]:
+    rows, frequencies = index.postings.find(term_hash(terms_of(word)[0]))
     pairs = sorted(zip(rows.tolist(), frequencies.tolist(), strict=True))
     return [row for row, _ in pairs], [count for _, count in pairs]
 
@@ -54,36 +54,36 @@ def _found(image: Image, word: str) -> tuple[list[int], list[float]]:
 @given(talks)
 def test_image_holds_what_the_rows_hold(said: list[Said]) -> None:
     """Places, speakers, times, neighbours and terms are those of the messages."""
-    image = image_of(said)
-    assert len(image) == len(said)
-    places = {number: place for place, number in image.places.items()}
-    speakers: dict[int, str | None] = {number: name for name, number in image.speakers.items()}
+    index = index_of(said)
+    assert len(index) == len(said)
+    places = {number: place for place, number in index.places.items()}
+    speakers: dict[int, str | None] = {number: name for name, number in index.speakers.items()}
     for row, message in enumerate(said):
-        assert places[int(image.place_of[row])] == Place(*message.place)
-        assert speakers.get(int(image.speaker_of[row])) == message.speaker
-        assert (int(image.times[row]), bool(image.asks[row])) == (message.time, message.asks)
-        assert int(image.time_words[row]) == ("yesterday" in message.words)
-        assert bool(image.has_vector[row]) == bool(message.pieces)
-    links = list(zip(image.previous.tolist(), image.next.tolist(), strict=True))
+        assert places[int(index.place_of[row])] == Place(*message.place)
+        assert speakers.get(int(index.speaker_of[row])) == message.speaker
+        assert (int(index.times[row]), bool(index.asks[row])) == (message.time, message.asks)
+        assert int(index.time_words[row]) == ("yesterday" in message.words)
+        assert bool(index.has_vector[row]) == bool(message.pieces)
+    links = list(zip(index.previous.tolist(), index.next.tolist(), strict=True))
     assert links == reference.neighbours(said)
     for word in WORDS:
         term = terms_of(word)[0]
         bags = [reference.counts(message) for message in said]
         having = [(row, bag[term]) for row, bag in enumerate(bags) if term in bag]
-        assert _found(image, word) == ([row for row, _ in having], [count for _, count in having])
+        assert _found(index, word) == ([row for row, _ in having], [count for _, count in having])
 
 
 @given(talks)
 def test_similarity_is_that_of_the_nearest_piece(said: list[Said]) -> None:
     """Of a long message the best piece counts and is named; what has no vector has NaN."""
-    image = image_of(said)
-    found = image.similarities(VECTOR)
+    index = index_of(said)
+    found = index.similarities(VECTOR)
     for row, message in enumerate(said):
         expected = reference.cosine(message, VECTOR.tolist())
         assert math.isclose(found[row], expected, abs_tol=1e-6) or (
             math.isnan(found[row]) and math.isnan(expected)
         )
-        piece = image.best_piece(row, VECTOR)
+        piece = index.best_segment(row, VECTOR)
         if len(message.pieces) < 2:
             assert piece is None
         else:
@@ -97,7 +97,7 @@ def test_similarity_is_that_of_the_nearest_piece(said: list[Said]) -> None:
 def test_text_scores_are_those_of_the_formula(said: list[Said], words: list[str]) -> None:
     """BM25, the rarity of terms and the share of them that a message has are as written out."""
     terms = [terms_of(word)[0] for word in words]
-    text = score_text(image_of(said).postings, terms)
+    text = score_text(index_of(said).postings, terms)
     assert np.allclose(text.scores, reference.bm25(said, terms), rtol=1e-4)
     assert np.allclose(text.weights, reference.rarities(said, terms), rtol=1e-4)
     share = text.coverage(text.bits) / max(text.total, 1e-6)
@@ -108,8 +108,8 @@ def test_text_scores_are_those_of_the_formula(said: list[Said], words: list[str]
 def test_sixty_four_terms_have_a_bit_each() -> None:
     """As many terms as there are bits are told apart, the last one too."""
     terms = [f"word{n}" for n in range(64)]
-    image = image_of([Said([term]) for term in terms] + [Said(terms)])
-    text = score_text(image.postings, terms)
+    index = index_of([Said([term]) for term in terms] + [Said(terms)])
+    text = score_text(index.postings, terms)
     assert [int(bits) for bits in text.bits] == [1 << n for n in range(64)] + [2**64 - 1]
     assert math.isclose(float(text.coverage(text.bits[-1:])[0]), text.total, rel_tol=1e-4)
 
@@ -138,33 +138,33 @@ def test_postings_stay_sorted_when_the_small_part_is_merged() -> None:
 
 def test_image_is_empty_when_there_is_nothing() -> None:
     """No message, no vector, no size to speak of; and it can be asked."""
-    image = Image(7)
-    assert image.apply(SearchChanges(7, [], []))
-    assert (len(image), image.last_number, image.last_stamp) == (0, 0, 0)
-    assert len(image.similarities(VECTOR)) == 0
-    assert image.best_piece(0, VECTOR) is None
-    image.check_model("any", 4)
-    assert image.apply(SearchChanges(7, [], [vector_row(9, 5, [[1.0] * 4])]))
-    assert (image.last_stamp, image.models) == (9, set())
+    index = UserIndex(7)
+    assert index.apply(SearchChanges(7, [], []))
+    assert (len(index), index.last_number, index.last_stamp) == (0, 0, 0)
+    assert len(index.similarities(VECTOR)) == 0
+    assert index.best_segment(0, VECTOR) is None
+    index.check_model("any", 4)
+    assert index.apply(SearchChanges(7, [], [vector_row(9, 5, [[1.0] * 4])]))
+    assert (index.last_stamp, index.models) == (9, set())
 
 
 def test_vectors_of_messages_that_are_not_in_the_image_are_passed_over() -> None:
-    """Vectors may come for rows beyond the image's limit, alone and among others."""
-    image = image_of([Said(["cello"], pieces=[[1.0, 0.0, 0.0, 0.0]]), Said(["dog"])])
-    assert image.apply(SearchChanges(7, [], [vector_row(20, 2, [[1.0] * 4])]))
-    assert image.has_vector.tolist() == [True, False]
+    """Vectors may come for rows beyond the index's limit, alone and among others."""
+    index = index_of([Said(["cello"], pieces=[[1.0, 0.0, 0.0, 0.0]]), Said(["dog"])])
+    assert index.apply(SearchChanges(7, [], [vector_row(20, 2, [[1.0] * 4])]))
+    assert index.has_vector.tolist() == [True, False]
     more = [vector_row(21, 2, [[1.0] * 4]), vector_row(22, 8, [[0.0, 1.0, 0.0, 0.0]])]
-    assert image.apply(SearchChanges(7, [], more))
-    assert image.has_vector.tolist() == [True, True]
-    assert np.allclose(image.similarities(VECTOR), [0.5, -0.5])
+    assert index.apply(SearchChanges(7, [], more))
+    assert index.has_vector.tolist() == [True, True]
+    assert np.allclose(index.similarities(VECTOR), [0.5, -0.5])
 
 
 def test_image_is_read_anew_when_it_cannot_be_brought_up_to_date() -> None:
     """Another epoch, vectors made anew, and a second model all end it."""
     said = [Said(["cello"], pieces=[[1.0] * 4])]
-    assert not image_of(said).apply(SearchChanges(8, [], []))
-    assert not image_of(said).apply(SearchChanges(7, [], [vector_row(9, 5, [[0.5] * 4])]))
-    mixed = image_of([*said, Said(["dog"])])
+    assert not index_of(said).apply(SearchChanges(8, [], []))
+    assert not index_of(said).apply(SearchChanges(7, [], [vector_row(9, 5, [[0.5] * 4])]))
+    mixed = index_of([*said, Said(["dog"])])
     assert mixed.apply(SearchChanges(7, [], [vector_row(9, 8, [[0.5] * 4], "other")]))
     assert mixed.models == {VectorModel("m", DIMENSIONS), VectorModel("other", DIMENSIONS)}
     assert not mixed.apply(SearchChanges(7, [], []))
@@ -175,18 +175,27 @@ def test_image_is_read_anew_when_it_cannot_be_brought_up_to_date() -> None:
 
 def test_image_grows_in_size_with_what_it_holds() -> None:
     """Its reckoned size counts vectors, terms and names."""
-    few = image_of([Said(WORDS, pieces=[[1.0] * 4])] * 10)
-    many = image_of([Said(WORDS, pieces=[[1.0] * 4])] * 1_000)
+    few = index_of([Said(WORDS, pieces=[[1.0] * 4])] * 10)
+    many = index_of([Said(WORDS, pieces=[[1.0] * 4])] * 1_000)
     assert 50 < many.nbytes / few.nbytes < 110
 
 
-@given(st.lists(st.lists(st.integers(0, 255), max_size=9), max_size=9))
-def test_column_holds_what_was_added(parts: list[list[int]]) -> None:
-    """Adding in parts, empty ones too, gives the whole in order."""
-    column = Column(np.uint8)
-    given_arrays = [np.array(part, dtype=np.uint8) for part in parts]
-    for part in given_arrays:
-        part.setflags(write=False)
-        column.extend(part)
-    assert column.values.tolist() == [value for part in parts for value in part]
-    assert len(column) == len(column.values) <= column.nbytes
+@given(st.lists(st.lists(st.integers(0, 255), max_size=9), max_size=9), st.booleans())
+def test_appended_values_are_in_order(parts: list[list[int]], owned: bool) -> None:  # noqa: FBT001 - Hypothesis gives it
+    """Adding in parts, empty ones and views of other arrays too, gives the whole in order."""
+    values = np.empty(0, dtype=np.uint8)
+    for part in parts:
+        new = np.array([*part, 77], dtype=np.uint8)[:-1]
+        values = append(values, new.copy() if owned else new)
+    assert values.tolist() == [value for part in parts for value in part]
+
+
+def test_appending_seldom_copies() -> None:
+    """A row at a time costs a few copies, and what was there stays as it is."""
+    values, copies = np.empty(0, dtype=np.int64), 0
+    for number in range(1_000):
+        larger = append(values, np.array([number]))
+        copies += not np.shares_memory(values, larger)
+        values = larger
+    assert values.tolist() == [*range(1_000)]
+    assert copies < 12

@@ -13,7 +13,7 @@ from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.backends.curated.review import enqueue
 from recollect.backends.curated.snapshot import block_of, block_of_problem
 from recollect.backends.curated.tool import NAME, make_memory_tool
-from recollect.concurrency.threads import Offload
+from recollect.concurrency.threads import ThreadPool
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
 from recollect.messages import Message, ToolCall
 from recollect.tool_pairs import pair_calls
@@ -32,7 +32,7 @@ RULE = (
 FAILED = "curated_memory_change_failed"
 """The event of a run whose changes could not be made, or not all of them; the trace has the reason."""
 
-_readers = Offload(2, "recollect-curated-read")
+_readers = ThreadPool(2, "recollect-curated-read")
 
 
 class CuratedMemoryBackend:
@@ -75,7 +75,7 @@ class CuratedMemoryBackend:
         self.approval = approval
         self._audit = audit
         # One thread: of all writers in this process only one waits for those in others.
-        self._writer = Offload(1, "recollect-curated-write")
+        self._writer = ThreadPool(1, "recollect-curated-write")
         self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:

@@ -16,7 +16,7 @@ from recollect.backends.curated.entries import (
 )
 from recollect.backends.curated.folder import CuratedFolder, planned
 from recollect.backends.curated.snapshot import shown
-from recollect.concurrency.threads import Offload
+from recollect.concurrency.threads import ThreadPool
 from recollect.errors import RecollectError
 from recollect.pipeline.context import RunContext, kept_call, tool_context
 
@@ -35,7 +35,7 @@ MemoryTool: TypeAlias = Callable[..., Awaitable[dict[str, object]]]
 """The tool as a model's loop calls it."""
 
 
-def make_memory_tool(folder: CuratedFolder, threads: Offload, *, approval: bool) -> MemoryTool:
+def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bool) -> MemoryTool:
     """Return the tool for a folder."""
 
     async def memory(

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
-from recollect.concurrency.threads import Offload
+from recollect.concurrency.threads import ThreadPool
 from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
@@ -56,7 +56,7 @@ kind of attack, one of: {types}.
 
 {text}"""
 _NOTHING = Verdict([], 0.0)
-_threads = Offload(1, "recollect-injection")
+_threads = ThreadPool(1, "recollect-injection")
 _ACTIONS: dict[Strategy, str] = {
     "block": "blocked",
     "warn": "warning",

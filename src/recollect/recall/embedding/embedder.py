@@ -13,7 +13,7 @@ import warnings
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from recollect.concurrency.threads import Offload
+from recollect.concurrency.threads import ThreadPool
 from recollect.errors import (
     EmbedderError,
     InvalidArgumentError,
@@ -78,7 +78,7 @@ class Embedding:
         self._embed_documents = embed_documents
         self._model_id = model_id
         self._dimensions = dimensions
-        self._threads = Offload(_MAX_CALLS, "recollect-embedder")
+        self._threads = ThreadPool(_MAX_CALLS, "recollect-embedder")
 
     @property
     def model_id(self) -> str:

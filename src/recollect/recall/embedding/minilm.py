@@ -15,7 +15,8 @@ from functools import partial
 from importlib import import_module, resources, util
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from recollect.concurrency.threads import Offload
+from recollect.concurrency.fork import PerProcess
+from recollect.concurrency.threads import ThreadPool
 from recollect.errors import EmbedderError, requires_extra
 
 if TYPE_CHECKING:
@@ -108,10 +109,10 @@ class _Runtime:
     """The threads, and the model once it is loaded."""
 
     def __init__(self) -> None:
-        self.queries = Offload(1, "recollect-embed-query")
-        self.documents = Offload(min(_MAX_THREADS, _usable_processors()), "recollect-embed")
+        self.queries = ThreadPool(1, "recollect-embed-query")
+        self.documents = ThreadPool(min(_MAX_THREADS, _usable_processors()), "recollect-embed")
         self._model: _Model | None = None
-        self._forget_lock()
+        self._lock = PerProcess(threading.Lock)
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """Return the mean of the token vectors, scaled to length 1; runs in any thread."""
@@ -127,17 +128,10 @@ class _Runtime:
         return mean / np.linalg.norm(mean)
 
     def _load(self) -> _Model:
-        if self._process != os.getpid():
-            self._forget_lock()
-        with self._lock:
+        with self._lock.value:
             # Another thread may have loaded it while this one waited.
             self._model = self._model or _load_model()
             return self._model
-
-    def _forget_lock(self) -> None:
-        """Take a new lock: one that was held across a fork stays shut in the child."""
-        self._process = os.getpid()
-        self._lock = threading.Lock()
 
 
 def _load_model() -> _Model:

@@ -33,7 +33,7 @@ _LENGTH_SHARE = 0.75
 
 
 class Postings:
-    """The terms of the rows of an image."""
+    """The terms of the rows of an index."""
 
     __slots__ = ("_main", "_tail", "lengths")
 

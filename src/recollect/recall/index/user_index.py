@@ -7,7 +7,7 @@ else's words can move a ranking.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -19,61 +19,39 @@ from recollect.storage.records import VectorModel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     from recollect.storage.records import SearchChanges, SearchRow, VectorRow
+
+T = TypeVar("T", bound=np.generic)
 
 _FIRST_CAPACITY = 64
 _GROWTH = 1.5
 NOBODY = -1
 """The speaker of a row whose message names none."""
 NONE = -1
-"""The row before the first and behind the last of a thread."""
+"""The row before the first and after the last of a thread."""
 _AT_ONCE = 256
 
 
-class Column:
-    """One value, or one row of values, for each thing; adding to it seldom copies what is there."""
+def append(values: NDArray[T], new: NDArray[T]) -> NDArray[T]:
+    """Return the values with new ones at their end; the old array must not be appended to again.
 
-    __slots__ = ("_array", "_length")
-
-    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        """Begin empty; with a width each thing has a row of so many values."""
-        self._length = 0
-        self._array: NDArray[Any] = np.empty((0,) if width is None else (0, width), dtype=dtype)
-
-    def __len__(self) -> int:
-        """Count the things."""
-        return self._length
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """All values; a view that is valid until the next change."""
-        return self._array[: self._length]
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it holds."""
-        return self._array.nbytes
-
-    def extend(self, values: NDArray[Any]) -> None:
-        """Add values at the end."""
-        if not len(values):
-            return  # the first array may be one that cannot be written to
-        needed = self._length + len(values)
-        if self._length == 0:
-            self._array = np.ascontiguousarray(values, dtype=self._array.dtype)
-        else:
-            if needed > len(self._array):
-                self._grow(needed)
-            self._array[self._length : needed] = values
-        self._length = needed
-
-    def _grow(self, needed: int) -> None:
-        capacity = max(needed, _FIRST_CAPACITY, int(len(self._array) * _GROWTH))
-        larger = np.empty((capacity, *self._array.shape[1:]), dtype=self._array.dtype)
-        larger[: self._length] = self._array[: self._length]
-        self._array = larger
+    What is returned is the beginning of a larger array, its `base`, so that the next call seldom copies:
+    [1 2 3] of base [1 2 3 . .] and [4] give [1 2 3 4] of the same base.
+    """
+    if not len(new):
+        return values
+    length, needed = len(values), len(values) + len(new)
+    if length == 0 and new.base is None:
+        return new  # mostly a whole memory, which may be large
+    room = values.base
+    if room is None or len(room) < needed:
+        capacity = max(needed, _FIRST_CAPACITY, int(length * _GROWTH))
+        room = np.empty((capacity, *values.shape[1:]), dtype=values.dtype)
+        room[:length] = values
+    room[length:needed] = new
+    return room[:needed]
 
 
 class Place(NamedTuple):
@@ -85,7 +63,7 @@ class Place(NamedTuple):
 
 
 def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None) -> None:
-    """Refuse to mix vectors of different models, or of different lengths."""
+    """Raise an error if vectors of different models or lengths would be mixed."""
     if stored.model_id != model_id:
         raise EmbedderChangedError(
             f"stored vectors are of {stored.model_id!r}, the embedder is {model_id!r}; "
@@ -99,11 +77,16 @@ def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None)
         )
 
 
-class Image:
-    """One user's memory."""
+class UserIndex:
+    """What is known of each message of one user, a row each; `apply` swaps the arrays for longer ones.
+
+    `numbers` are the integer ids in order, `times` microseconds since 1970, `asks` whether there is a
+    question mark, `time_words` how many words for a time there are, up to a few. `place_of` and `speaker_of`
+    are codes of `places` and `speakers` (or `NOBODY`), `previous` and `next` rows of the same thread (or
+    `NONE`).
+    """
 
     def __init__(self, epoch: int) -> None:
-        """Begin empty, as of an epoch."""
         self.epoch = epoch
         self.last_stamp = 0
         self.models: set[VectorModel] = set()
@@ -111,24 +94,24 @@ class Image:
         self.homes: set[tuple[str, str]] = set()
         self.speakers: dict[str, int] = {}
         self.postings = Postings()
-        self._numbers = Column(np.int64)
-        self._times = Column(np.int64)
-        self._asks = Column(np.bool_)
-        self._time_words = Column(np.uint8)
-        self._place_of = Column(np.int32)
-        self._speaker_of = Column(np.int32)
-        self._previous = Column(np.int32)
-        self._next = Column(np.int32)
+        self.numbers = np.empty(0, np.int64)
+        self.times = np.empty(0, np.int64)
+        self.asks = np.empty(0, np.bool_)
+        self.time_words = np.empty(0, np.uint8)
+        self.place_of = np.empty(0, np.int32)
+        self.speaker_of = np.empty(0, np.int32)
+        self.previous = np.empty(0, np.int32)
+        self.next = np.empty(0, np.int32)
+        self.has_vector = np.empty(0, np.bool_)
         self._last_of_place: dict[int, int] = {}
-        self._vectors: Column | None = None
-        self._vector_row = Column(np.int32)
-        self._spans = Column(np.uint32, 2)
-        self._has_vector = Column(np.bool_)
+        # One row for each vector: of a long message every segment has one.
+        self._vectors = np.empty((0, 0), np.float32)
+        self._vector_row = np.empty(0, np.int32)
+        self._spans = np.empty((0, 2), np.uint32)
         self._long_rows: set[int] = set()
 
     def __len__(self) -> int:
-        """Count the messages."""
-        return len(self._numbers)
+        return len(self.numbers)
 
     @property
     def last_number(self) -> int:
@@ -138,70 +121,12 @@ class Image:
     @property
     def nbytes(self) -> int:
         """About how much memory it holds."""
-        columns = (
-            self._numbers,
-            self._times,
-            self._asks,
-            self._time_words,
-            self._place_of,
-            self._speaker_of,
-            self._previous,
-            self._next,
-            self._vector_row,
-            self._spans,
-            self._has_vector,
-        )
-        vectors = 0 if self._vectors is None else self._vectors.nbytes
-        names = 200 * (len(self.places) + len(self.speakers))
-        return sum(column.nbytes for column in columns) + self.postings.nbytes + vectors + names
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The integer ids of the messages, in order."""
-        return self._numbers.values
-
-    @property
-    def times(self) -> NDArray[np.int64]:
-        """When each message was said, in microseconds since 1970."""
-        return self._times.values
-
-    @property
-    def asks(self) -> NDArray[np.bool_]:
-        """Whether each message holds a question mark."""
-        return self._asks.values
-
-    @property
-    def time_words(self) -> NDArray[np.uint8]:
-        """How many words for a time each message has, up to a few."""
-        return self._time_words.values
-
-    @property
-    def place_of(self) -> NDArray[np.int32]:
-        """Which of `places` each message stands in."""
-        return self._place_of.values
-
-    @property
-    def speaker_of(self) -> NDArray[np.int32]:
-        """Which of `speakers` said each message, or `NOBODY`."""
-        return self._speaker_of.values
-
-    @property
-    def previous(self) -> NDArray[np.int32]:
-        """The row before each one in its thread, or `NONE`."""
-        return self._previous.values
-
-    @property
-    def next(self) -> NDArray[np.int32]:
-        """The row behind each one in its thread, or `NONE`."""
-        return self._next.values
-
-    @property
-    def has_vector(self) -> NDArray[np.bool_]:
-        """Whether each message has a vector yet."""
-        return self._has_vector.values
+        arrays: list[NDArray[Any]] = [v for v in vars(self).values() if isinstance(v, np.ndarray)]
+        held = sum((array if array.base is None else array.base).nbytes for array in arrays)
+        return held + self.postings.nbytes + 200 * (len(self.places) + len(self.speakers))
 
     def apply(self, changes: SearchChanges) -> bool:
-        """Take in what is new; False if the image cannot be brought up to date and must be read anew."""
+        """Take in what is new; False if the index cannot be brought up to date and must be read again."""
         is_full = len(self) + len(changes.rows) > MOST_ROWS
         if changes.epoch != self.epoch or len(self.models) > 1 or is_full:
             return False
@@ -210,50 +135,43 @@ class Image:
         return not changes.vectors or self._add_vectors(changes.vectors)
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the cosine of every message to a vector, of a long one that of its nearest piece.
+        """Return the cosine of every message to a vector, of a long one that of its nearest segment.
 
         A message without a vector has NaN.
         """
         out = np.full(len(self), np.nan, dtype=np.float32)
-        if self._vectors is not None:
-            cosines = self._vectors.values @ vector
-            out[self._vector_row.values] = cosines
+        if len(self._vectors):
+            cosines = self._vectors @ vector
+            out[self._vector_row] = cosines
             if self._long_rows:
-                self._take_best_pieces(out, cosines)
+                self._take_best_segments(out, cosines)
         return out
 
-    def vector(self, row: int) -> NDArray[np.float32] | None:
-        """Return the first vector of a message, if it has one."""
-        if self._vectors is None:
+    def best_segment(self, row: int, vector: NDArray[np.float32]) -> tuple[int, int] | None:
+        """Return where in a long message the segment is that is nearest to a vector."""
+        if row not in self._long_rows:
             return None
-        places = np.flatnonzero(self._vector_row.values == row)
-        return self._vectors.values[places[0]] if len(places) else None
-
-    def best_piece(self, row: int, vector: NDArray[np.float32]) -> tuple[int, int] | None:
-        """Return where in a long message the piece is that is nearest to a vector."""
-        if self._vectors is None or row not in self._long_rows:
-            return None
-        places = np.flatnonzero(self._vector_row.values == row)
-        best = places[np.argmax(self._vectors.values[places] @ vector)]
-        start, end = self._spans.values[best].tolist()
+        places = np.flatnonzero(self._vector_row == row)
+        best = places[np.argmax(self._vectors[places] @ vector)]
+        start, end = self._spans[best].tolist()
         return start, end
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
-        """Refuse to compare vectors of different models, or of different lengths."""
+        """Raise an error if vectors of different models or lengths would be compared."""
         for model in sorted(self.models):
             check_same_model(model, model_id, dimensions)
 
     def _add_rows(self, rows: Sequence[SearchRow]) -> None:
         numbers, apps, projects, threads, _, times, speakers, asks, hashes, counts = zip(*rows, strict=True)
         first = len(self)
-        self._numbers.extend(np.array(numbers, dtype=np.int64))
-        self._times.extend(np.array(times, dtype=np.int64))
-        self._asks.extend(np.array(asks, dtype=np.bool_))
-        self._time_words.extend(count_time_words(hashes))
-        self._has_vector.extend(np.zeros(len(rows), dtype=np.bool_))
-        self._speaker_of.extend(self._codes_of_speakers(speakers))
+        self.numbers = append(self.numbers, np.array(numbers, dtype=np.int64))
+        self.times = append(self.times, np.array(times, dtype=np.int64))
+        self.asks = append(self.asks, np.array(asks, dtype=np.bool_))
+        self.time_words = append(self.time_words, count_time_words(hashes))
+        self.has_vector = append(self.has_vector, np.zeros(len(rows), dtype=np.bool_))
+        self.speaker_of = append(self.speaker_of, self._codes_of_speakers(speakers))
         places = self._codes_of_places(list(zip(apps, projects, threads, strict=True)))
-        self._place_of.extend(places)
+        self.place_of = append(self.place_of, places)
         self._link(first, places)
         self.postings.extend(hashes, counts)
 
@@ -270,8 +188,8 @@ class Image:
         self._last_of_place.update(
             zip(of_place, rows[np.append(begins[1:], len(rows)) - 1].tolist(), strict=True)
         )
-        self._previous.extend(previous)
-        self._next.extend(np.full(len(places), NONE, dtype=np.int32))
+        self.previous = append(self.previous, previous)
+        self.next = append(self.next, np.full(len(places), NONE, dtype=np.int32))
         linked = previous != NONE
         self.next[previous[linked]] = np.arange(first, first + len(places), dtype=np.int32)[linked]
 
@@ -296,7 +214,7 @@ class Image:
             found = [vector for vector, row in zip(found, rows, strict=True) if row != NONE]
             rows = rows[rows != NONE]
         if self.has_vector[rows].any():
-            return False  # they were made anew
+            return False  # they were made again
         self.models |= {VectorModel(vector.model_id, vector.dimensions) for vector in found}
         if len(self.models) == 1 and found:
             self._append_vectors(found, rows)
@@ -304,25 +222,25 @@ class Image:
 
     def _append_vectors(self, found: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
         _, _, _, (dimensions, *_), spans, vectors = zip(*found, strict=True)
-        pieces = np.fromiter(map(len, spans), np.int64, len(spans)) // 8
-        if self._vectors is None:
-            self._vectors = Column(np.float32, dimensions)
-        self._vectors.extend(_matrix(vectors, dimensions))
-        self._spans.extend(np.frombuffer(b"".join(spans), dtype="<u4").reshape(-1, 2))
-        self._vector_row.extend(np.repeat(rows, pieces))
+        segments = np.fromiter(map(len, spans), np.int64, len(spans)) // 8
+        if not len(self._vectors):
+            self._vectors = np.empty((0, dimensions), np.float32)
+        self._vectors = append(self._vectors, _matrix(vectors, dimensions))
+        self._spans = append(self._spans, np.frombuffer(b"".join(spans), dtype="<u4").reshape(-1, 2))
+        self._vector_row = append(self._vector_row, np.repeat(rows, segments))
         self.has_vector[rows] = True
-        self._long_rows.update(rows[pieces > 1].tolist())
+        self._long_rows.update(rows[segments > 1].tolist())
 
     def _rows_of(self, numbers: list[int]) -> NDArray[np.int32]:
-        """Return the rows of messages by number, or `NONE` where the image does not have them."""
+        """Return the rows of messages by number, or `NONE` where the index does not have them."""
         wanted = np.array(numbers, dtype=np.int64)
         places = np.minimum(self.numbers.searchsorted(wanted), max(len(self) - 1, 0))
         if not len(self):
             return np.full(len(wanted), NONE, dtype=np.int32)
         return np.where(self.numbers[places] == wanted, places, NONE).astype(np.int32)
 
-    def _take_best_pieces(self, out: NDArray[np.float32], cosines: NDArray[np.float32]) -> None:
-        rows = self._vector_row.values
+    def _take_best_segments(self, out: NDArray[np.float32], cosines: NDArray[np.float32]) -> None:
+        rows = self._vector_row
         long = np.isin(rows, np.fromiter(self._long_rows, np.int32, len(self._long_rows)))
         out[rows[long]] = -np.inf
         np.maximum.at(out, rows[long], cosines[long])

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 import apsw
 
+from recollect.concurrency.fork import call_in_child
 from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.messages import now
 from recollect.storage.engine import Params, Row
@@ -101,7 +102,7 @@ def connect(path: str, *, patient: bool = False) -> Database:
         stack.callback(connection.close)
         _open_connections.add(connection)
         _check_ours(connection, path)
-        # Else SQLite plans anew whenever the values of a query change, which ours have no use for.
+        # Else SQLite plans again whenever the values of a query change, which ours have no use for.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
             _insist(connection, setting, BUSY_SECONDS)
@@ -120,7 +121,7 @@ def _check_folder(path: str) -> None:
 
 
 def _check_ours(connection: Database, path: str) -> None:
-    """Refuse another program's database, before any setting changes it."""
+    """Reject another program's database, before any setting changes it."""
     tables = {row[0] for row in _insist(connection, _TABLES, BUSY_SECONDS)}
     if tables and "recollect_migrations" not in tables:
         raise StorageCorruptError(f"{path}: this is the database of another program; choose another file")
@@ -225,5 +226,4 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_leave_to_parent)
+call_in_child(_leave_to_parent)

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 import apsw
 
-from recollect.concurrency.worker import Worker
+from recollect.concurrency.threads import ThreadPool
 from recollect.storage.engine import Work
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
@@ -36,7 +36,7 @@ class SqliteEngine:
         self._in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._long_connection = connections
         self._writer = Writer(self._write_connection, self._sql, path)
-        self._reader = Worker("recollect-reader")
+        self._reader = ThreadPool(1, "recollect-reader", holds_fork=True)
 
     @classmethod
     async def open(cls, path: str) -> Self:
@@ -59,9 +59,9 @@ class SqliteEngine:
         return await self._writer.write(work, heavy=heavy)
 
     async def purge(self) -> None:
-        """Write the file anew and empty its log: both still hold traces of what was deleted.
+        """Vacuum the file and empty its log: both still hold traces of what was deleted.
 
-        A large file is not written anew, because nobody else can write meanwhile; VACUUM does it any time.
+        A large file is not vacuumed, because nobody else can write meanwhile; VACUUM does it any time.
         """
         if not self._in_memory:
             await self._reader.run(self._scrub)
@@ -86,7 +86,7 @@ class SqliteEngine:
             if Path(self._path).stat().st_size <= _LARGEST_SCRUBBED:
                 self._long_connection.execute("PRAGMA temp_store = FILE; VACUUM").fetchall()
             else:
-                _log.warning("%s is too large to be written anew; traces stay until VACUUM", self._path)
+                _log.warning("%s is too large to be vacuumed at once; traces stay until VACUUM", self._path)
             self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except (apsw.Error, OSError) as error:  # the erasure itself is done, and nobody can see the rows
             _log.warning("%s: traces of what was erased may stay until VACUUM: %s", self._path, error)

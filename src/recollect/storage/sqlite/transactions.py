@@ -17,7 +17,7 @@ from typing import Any, LiteralString, TypeVar
 
 import apsw
 
-from recollect.concurrency.worker import Worker
+from recollect.concurrency.threads import ThreadPool, call_in_loop
 from recollect.errors import StorageCorruptError
 from recollect.storage.engine import Statement, Work
 from recollect.storage.sqlite.connection import BUSY_SECONDS, Database, begin_writing
@@ -107,7 +107,7 @@ class Writer:
         self._place = place
         self._in_memory = not connection.filename
         self._loop = asyncio.get_running_loop()
-        self._thread = Worker("recollect-writer")
+        self._thread = ThreadPool(1, "recollect-writer", holds_fork=True)
         self._pending: list[Job] = []
         self._flush_is_due = False
         self._connection_is_taken = False
@@ -232,13 +232,13 @@ class Writer:
     def _serve(self, jobs: list[Job], outcomes: list[Outcome] | None) -> None:
         """Commit jobs that have run, or run them first; this and what follows happens in the thread."""
         done = self._run_batch(jobs) if outcomes is None else self._commit(jobs, outcomes)
-        self._thread.call_back(self._settle, jobs, done)
+        call_in_loop(self._loop, self._settle, jobs, done)
         self._tidy()
 
     def _tidy(self) -> None:
         if self._log_pages >= _CHECKPOINT_PAGES:
             self._checkpoint()
-        self._thread.call_back(self._next)
+        call_in_loop(self._loop, self._next)
 
     def _checkpoint(self) -> None:
         self._log_pages = 0

@@ -1,0 +1,93 @@
+"""What a forked child inherits is made again, known as inherited, or not forked in the middle of its use."""
+
+import subprocess
+import sys
+
+from tests.support.waiting import GENEROUS
+
+BEGINNING = """
+import os, signal, threading, time, asyncio
+from recollect.concurrency.fork import Origin, PerProcess
+from recollect.concurrency.threads import ThreadPool
+
+def in_child(action):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # one that hangs is ended
+        print(action(), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_lock_that_a_thread_holds_is_free_in_the_child() -> None:
+    """In the parent it stays held, and a fork within the block releases the lock that was taken."""
+    assert _run("""
+lock, let_go = PerProcess(threading.Lock), threading.Event()
+def hold():
+    with lock.value:
+        let_go.wait()
+holder = threading.Thread(target=hold)
+holder.start()
+while not lock.value.locked():
+    time.sleep(0.001)
+in_child(lambda: lock.value.acquire(timeout=30))
+print(lock.value.locked(), flush=True)
+let_go.set()
+holder.join()
+with lock.value:
+    in_child(lambda: lock.value.acquire(timeout=30))
+print(lock.value.locked())
+""") == ["True", "True", "True", "False"]
+
+
+def test_object_knows_that_it_was_made_before_the_fork() -> None:
+    """It is at home in its own process, and one that the child makes in the child."""
+    assert _run("""
+origin = Origin()
+in_child(lambda: (origin.is_here, Origin().is_here))
+print(origin.is_here)
+""") == ["(False,", "True)", "True"]
+
+
+def test_pool_of_the_parent_works_in_the_child() -> None:
+    """The child starts its own threads, and does nothing of what the parent was asked for."""
+    assert _run("""
+pool, let_go, done = ThreadPool(1, "pool"), threading.Event(), []
+pool.post(let_go.wait)
+pool.post(lambda: done.append("parent's"))
+in_child(lambda: (asyncio.run(pool.run(lambda: "child's")), done))
+let_go.set()
+asyncio.run(pool.close())
+print(done)
+""") == ['("child\'s",', "[])", '["parent\'s"]']
+
+
+def test_process_forks_only_between_the_calls_of_a_pool_that_holds_forks() -> None:
+    """No child sees a call half done, however often one forks."""
+    assert (
+        _run("""
+pool, halves, over = ThreadPool(1, "pool", holds_fork=True), [0, 0], False
+def work():
+    halves[0] += 1
+    time.sleep(0.002)
+    halves[1] += 1
+    if not over:
+        pool.post(work)
+pool.post(work)
+for _ in range(20):
+    time.sleep(0.003)
+    in_child(lambda: halves[0] == halves[1])
+over = True
+print(halves[1] > 0)
+""")
+        == ["True"] * 21
+    )
+
+
+def _run(program: str) -> list[str]:
+    # Newer Pythons warn of every fork beside threads, which is what is tried here.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGINNING + program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GENEROUS)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
