@@ -17,6 +17,7 @@ from recollect import (
     ToolResult,
     TripWire,
 )
+from recollect.errors import MissingExtraError
 from recollect.guards.injection import classifier as classifier_module
 from recollect.guards.injection import detector as prompt_injection
 from recollect.guards.injection.detector import NOTICE, Judgement
@@ -265,7 +266,7 @@ def test_wrong_options_are_refused_with_what_is_allowed(options: dict[str, Any],
 def test_a_classifier_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package to install."""
     monkeypatch.setattr(classifier_module, "_PACKAGES", ("no_such_package",))
-    with pytest.raises(InvalidArgumentError, match=r"pip install 'recollect\[guard\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[guard\]'"):
         PromptInjectionDetector(classifier=True)
 
 
