@@ -66,7 +66,8 @@ class _ForkGate:
     def __exit__(self, *_: object) -> None:
         with self._condition:
             self._entered -= 1
-            self._condition.notify_all()
+            if self._is_fork_waiting:
+                self._condition.notify_all()
 
     def close(self) -> None:
         self._condition.acquire()
