@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.memory.fields import Shape, check_names
-from recollect.messages import Message, clean_json
+from recollect.messages import ABORTED, Message, clean_json
 from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fence_text, indent_lines
 from recollect.tool_pairs import pair_calls
@@ -34,7 +34,7 @@ def talk_of(messages: Sequence[Message]) -> str:
 
     An answer that was broken off is nothing to learn from.
     """
-    if any(message.metadata.get("aborted") for message in messages):
+    if any(message.metadata.get(ABORTED) for message in messages):
         return ""
     spoken = {("user", "input"), ("assistant", "response")}
     said = [message for message in messages if (message.role, message.origin) in spoken and message.text]
