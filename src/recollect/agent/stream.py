@@ -18,7 +18,6 @@ from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun
 from recollect.concurrency.portal import Portal
 from recollect.concurrency.threads import call_in_loop
-from recollect.concurrency.threads import call_in_loop
 from recollect.errors import RecollectError
 from recollect.messages import Message
 from recollect.trace import Trace
