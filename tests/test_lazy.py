@@ -9,7 +9,7 @@ import pytest
 from tests.support.syntax import parsed
 
 import recollect
-from recollect._lazy import LATE
+from recollect._lazy import LAZY
 
 
 def test_late_names_are_those_that_a_checker_is_told() -> None:
@@ -21,8 +21,8 @@ def test_late_names_are_those_that_a_checker_is_told() -> None:
         for node in block.body
         if isinstance(node, ast.ImportFrom)
     }
-    assert told == LATE
-    assert {name for names in LATE.values() for name in names} <= set(recollect.__all__)
+    assert told == LAZY
+    assert {name for names in LAZY.values() for name in names} <= set(recollect.__all__)
 
 
 def test_a_late_name_loads_its_module_when_it_is_used() -> None:

@@ -42,7 +42,7 @@ async def test_postgres_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None
     assert str(caught.value) == "pip install 'recollect[postgres]'"
 
 
-def _named_embedder() -> None:
+def _find_embedder() -> None:
     reindex._named("openai:text-embedding-3-small")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the command's own
 
 
@@ -55,7 +55,7 @@ def _default_embedder() -> None:
     ("extra", "use"),
     [
         ("guard", lambda: PromptInjectionDetector(classifier=True)),
-        ("agent", _named_embedder),
+        ("agent", _find_embedder),
         ("embed", _default_embedder),
     ],
 )

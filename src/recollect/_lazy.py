@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-LATE = {
+LAZY = {
     "recollect.backends.base": (
         "CompletedRun",
         "MemoryBackend",
@@ -43,7 +43,7 @@ def late_names(package: str) -> Callable[[str], object]:
     """Return a package's `__getattr__`, which Python calls for names that are not there yet."""
 
     def load(name: str) -> object:
-        for module, names in LATE.items():
+        for module, names in LAZY.items():
             if name in names:
                 value: object = getattr(import_module(module), name)
                 setattr(sys.modules[package], name, value)

@@ -36,7 +36,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 """All kinds, in the order of their declaration."""
 
 ABORTED = "aborted"
-"""The metadata key that marks the answer of a run that was broken off."""
+"""The metadata key that marks the answer of an aborted run."""
 
 _ORIGIN_OF_ROLE: dict[str, Origin] = {
     "user": "input",
@@ -71,7 +71,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave back for the call `call_id`: any JSON value."""
+    """The result of the call `call_id`: any JSON value."""
 
     type: ClassVar[str] = "tool_result"
     call_id: str
@@ -91,7 +91,7 @@ class ReasoningPart:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file by address (`url`) or by content (`data`, base64)."""
+    """A file by URL (`url`) or by content (`data`, base64)."""
 
     type: ClassVar[str] = "file"
     media_type: str
@@ -101,7 +101,7 @@ class FilePart:
 
 
 Part: TypeAlias = TextPart | ToolCall | ToolResult | ReasoningPart | FilePart
-"""One piece of a message's content."""
+"""One part of a message's content."""
 
 _PART_TYPES: dict[str, Callable[..., Part]] = {
     kind.type: kind for kind in (TextPart, ToolCall, ToolResult, ReasoningPart, FilePart)
@@ -109,7 +109,7 @@ _PART_TYPES: dict[str, Callable[..., Part]] = {
 
 
 def new_message_id() -> str:
-    """Make an id that no other message has; later ones sort behind, which keeps indexes compact."""
+    """Make an id that no other message has; later ones sort after it, which keeps indexes compact."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
@@ -206,7 +206,7 @@ class Message:
 
     @property
     def is_conversation(self) -> bool:
-        """Whether a person would see it as part of the talk: user or assistant, with text."""
+        """Whether a person would see it as part of the conversation: user or assistant, with text."""
         return self.role in ("user", "assistant") and self.text != ""
 
     def replace(self, **changes: Any) -> "Message":  # noqa: ANN401 - each is checked by the constructor

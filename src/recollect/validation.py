@@ -20,7 +20,7 @@ MAX_ID_BYTES = 512
 """The longest id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
 
 MAX_TEXT_BYTES = 32 * 1024 * 1024
-"""The longest text or JSON value that is stored as one piece, in bytes of UTF-8."""
+"""The longest text or JSON value that is stored as one value, in bytes of UTF-8."""
 
 MAX_JSON_DEPTH = 64
 """How deep the lists and dicts of a JSON value may be nested."""

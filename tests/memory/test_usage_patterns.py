@@ -14,7 +14,7 @@ from recollect import (
     Processor,
     Store,
 )
-from recollect.pipeline.assembly import Item, expand, id_of
+from recollect.pipeline.assembly import Item, expand_providers, id_of
 
 PATTERNS = ("memory=", "in both lists", "single processors", "one processor on both sides")
 
@@ -100,7 +100,7 @@ async def test_provider_serves_one_side_when_it_is_in_one_list(mode: Mode) -> No
 
 
 def _ids(items: list[Item], side: str, memory: Memory | None = None) -> list[str]:
-    return [id_of(item) for item in expand(items, "input" if side == "input" else "output", memory)]
+    return [id_of(item) for item in expand_providers(items, "input" if side == "input" else "output", memory)]
 
 
 def test_memory_goes_behind_the_guards_when_it_is_given_beside_the_lists() -> None:

@@ -10,7 +10,7 @@ from tests.support.guards import EmailGuard, SsnGuard, Summarizer
 from recollect import Memory, Message, Processor, RunContext, TextDelta, ToolCall, ToolResult
 from recollect.errors import StorageUnavailableError
 from recollect.messages import ABORTED, FilePart, TextPart
-from recollect.pipeline.assembly import expand
+from recollect.pipeline.assembly import expand_providers
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.recovery import Seen
 from recollect.pipeline.run import PipelineRun
@@ -40,8 +40,8 @@ def begin(
     memory: Memory, guards: Sequence[Processor] = (), after: Sequence[Processor] = (), run_id: str = "r"
 ) -> PipelineRun:
     """Return a run with memory on both sides."""
-    inputs = expand([Views(), memory], "input")
-    return PipelineRun(inputs, expand([*guards, memory, *after], "output"), new_run(run_id))
+    inputs = expand_providers([Views(), memory], "input")
+    return PipelineRun(inputs, expand_providers([*guards, memory, *after], "output"), new_run(run_id))
 
 
 async def say(run: PipelineRun, text: str) -> None:

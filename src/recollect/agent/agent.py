@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from recollect.agent.prompt import Prompt, checked_run_id, last_shown, note_shown, prompt_messages
+from recollect.agent.prompt import Prompt, check_run_id, last_shown, note_shown, prompt_messages
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
@@ -14,7 +14,7 @@ from recollect.concurrency.portal import Portal
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.pipeline.assembly import Item, expand
+from recollect.pipeline.assembly import Item, expand_providers
 from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
 from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
 from recollect.pipeline.run import PipelineRun
@@ -57,8 +57,8 @@ class Agent:
         self._model = check_model(model, "model", "a name, a Pydantic AI model or 'offline'")
         self._instructions = check_text(instructions, "instructions")
         provider = _checked_memory(memory)
-        self._input_side = expand(input_processors, "input", provider)
-        self._output_side = expand(output_processors, "output", provider)
+        self._input_side = expand_providers(input_processors, "input", provider)
+        self._output_side = expand_providers(output_processors, "output", provider)
         # Only there does memory write, so only there are its tools of any use.
         owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
         self._tools = (*_checked_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
@@ -167,7 +167,7 @@ class Agent:
             raise InvalidArgumentError(
                 "on_memory_error", f"must be 'return' or 'raise', not {on_memory_error!r:.60}"
             )
-        name = new_message_id() if run_id is None else checked_run_id(run_id)
+        name = new_message_id() if run_id is None else check_run_id(run_id)
         messages = prompt_messages(prompt, name)
         provider = self._get_provider()
         plan = Plan(

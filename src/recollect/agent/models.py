@@ -19,7 +19,7 @@ class StepEnd:
 
 
 ModelPart: TypeAlias = str | ToolCall | StepEnd
-"""What a model gives: text in pieces, complete tool calls, and the end."""
+"""What a model gives: text in chunks, complete tool calls, and the end."""
 
 
 @runtime_checkable
@@ -58,14 +58,14 @@ def quotes(messages: Sequence[Message]) -> list[str]:
     scored = [
         (len(question & set(terms_of(text))), (place, line), quote)
         for place, message in enumerate(messages)
-        for line, (text, quote) in enumerate(_remembered(message))
+        for line, (text, quote) in enumerate(_read_remembered(message))
     ]
     # Of what was said the latest counts, of what was recalled, in one message, the first: it fits best.
     best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1][0], item[1][1]))
     return [quote for _, _, quote in sorted(best[:_MOST_QUOTES], key=lambda item: item[1])]
 
 
-def _remembered(message: Message) -> Iterator[tuple[str, str]]:
+def _read_remembered(message: Message) -> Iterator[tuple[str, str]]:
     """Return what a message has from memory, as texts to compare and texts to say."""
     if message.origin == "memory" and message.role != "system":
         if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves

@@ -21,7 +21,7 @@ _FIELDS = {"role", "content", "id", "metadata", "created_at"}
 _LONGEST_RUN_ID = 400  # bytes; the ids of its messages are longer by a suffix
 
 
-def checked_run_id(run_id: str) -> str:
+def check_run_id(run_id: str) -> str:
     """Return the id of a run, if its messages can be named after it."""
     check_text(run_id, "run_id", max_bytes=_LONGEST_RUN_ID)
     return check_id(run_id, "run_id")
@@ -58,21 +58,21 @@ def _message(item: object, made_id: str) -> Message:
 
 def _check_end(messages: Sequence[Message]) -> None:
     """Refuse a prompt that asks nothing: its end must be the user's words or file, or a tool's result."""
-    talk = [message for message in messages if message.role != "system"]
-    if not any(message.parts for message in talk):
+    conversation = [message for message in messages if message.role != "system"]
+    if not any(message.parts for message in conversation):
         raise InvalidArgumentError("prompt", "must not be empty")
-    last = talk[-1]
+    last = conversation[-1]
     if last.role == "tool":
-        _check_results(talk)
+        _check_results(conversation)
     elif last.role == "assistant":
         raise InvalidArgumentError("prompt", "ends with the assistant's words; add what is to be answered")
     elif not last.text.strip() and not any(isinstance(part, FilePart) for part in last.parts):
         raise InvalidArgumentError("prompt", "must not be empty: its last message says nothing")
 
 
-def _check_results(talk: Sequence[Message]) -> None:
-    answers = [pair.result for pair in pair_calls(talk) if pair.result_index == len(talk) - 1]
-    if not answers or len(answers) != len(talk[-1].tool_results):
+def _check_results(conversation: Sequence[Message]) -> None:
+    answers = [pair.result for pair in pair_calls(conversation) if pair.result_index == len(conversation) - 1]
+    if not answers or len(answers) != len(conversation[-1].tool_results):
         raise InvalidArgumentError("prompt", "ends with a tool's message whose call is not in the prompt")
 
 

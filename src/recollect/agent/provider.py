@@ -69,9 +69,9 @@ class ModelProvider:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            return _failed(call, f"There is no tool {call.name!r}; known: {known}.")
+            return _fail(call, f"There is no tool {call.name!r}; known: {known}.")
         if isinstance(call, BrokenCall):
-            return _failed(call, "The arguments do not fit: they are not a JSON object.")
+            return _fail(call, "The arguments do not fit: they are not a JSON object.")
         try:
             arguments = tool.function_schema.validator.validate_python(dict(call.arguments))
             value = await tool.function_schema.call(arguments, cast("Any", None))
@@ -92,7 +92,7 @@ class ModelProvider:
             problem = f"The tool failed: {type(error).__name__}: {error}"
         else:
             return ToolResult(call.id, call.name, content)
-        return _failed(call, clean_text(problem))
+        return _fail(call, clean_text(problem))
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Ask the model, or another one, once for a value of a type."""
@@ -165,7 +165,7 @@ def resolve_model(model: object) -> Model | LocalModel:
         raise ModelUnavailableError(f"{error} (or use model='offline', which needs nothing)") from error
 
 
-def named_embedder(name: str) -> object:
+def find_embedder(name: str) -> object:
     """Return the embedder of a provider by its name, such as openai:text-embedding-3-small."""
     try:
         return Embedder(name)
@@ -242,7 +242,7 @@ def _as_id(text: str) -> str:
     return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
 
 
-def _failed(call: ToolCall, problem: str) -> ToolResult:
+def _fail(call: ToolCall, problem: str) -> ToolResult:
     return ToolResult(call.id, call.name, problem, is_error=True)
 
 

@@ -129,7 +129,7 @@ class AgentRun:
             yield self._note_trip(trip)
         except BaseException as error:
             failure = error if isinstance(error, Exception) else None
-            # A guard that fails is fail-closed: only a run that was left, or a model that broke off, is kept.
+            # A guard that fails is fail-closed: only a run that was left, or whose model failed, is kept.
             if self._model_failed or isinstance(error, asyncio.CancelledError | GeneratorExit):
                 await self._save_partial()
             raise
@@ -311,9 +311,9 @@ class AgentRun:
             await self._step.parts.aclose()
 
     async def _save_partial(self) -> None:
-        """Keep what the user saw of a run that was broken off, if the caller wants that.
+        """Keep what the user saw of an aborted run, if the caller wants that.
 
-        Why it was broken off is what the caller must hear, so that a failure here is only noted.
+        The caller must hear why it was aborted, so that a failure here is only logged.
         """
         seen = self.seen.of(self._pipeline.released_messages())
         if not self._plan.save_partial or not seen or self.result.saved:
@@ -321,7 +321,7 @@ class AgentRun:
         try:
             self.result.saved = await self._pipeline.leave(seen)
         except Exception as error:  # noqa: BLE001 - a hook or a write may raise anything; the trace has it
-            _log.warning("what was seen of a run that was left could not be saved: %s", error)
+            _log.warning("what the user saw of an aborted run could not be saved: %s", error)
 
 
 async def _at_once() -> None:

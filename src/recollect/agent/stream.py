@@ -1,7 +1,7 @@
 """A run as a stream of events, for async and for sync code.
 
 The run has a task of its own. It may read the model a few chunks ahead of its reader; for anything else it
-waits until the reader has taken all and asks for more. So whoever stops reading just lets go: the task is
+waits until the reader has taken all and asks for more. A reader that stops just lets go: the task is
 cancelled and closes what it had open, in order and in one place.
 """
 
@@ -198,7 +198,7 @@ async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
     except asyncio.CancelledError as error:
         end = error
         raise
-    except Exception as error:  # noqa: BLE001 - it belongs to whoever reads
+    except Exception as error:  # noqa: BLE001 - it is raised to the reader
         end = error
     finally:
         handover.give(end)
@@ -245,7 +245,7 @@ class SyncStream:
                     self._events.put(event)
                     await wanted.acquire()
             end = None
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever iterates
+        except Exception as error:  # noqa: BLE001 - it is raised to the reader
             end = error
         finally:
             self._events.put(end)

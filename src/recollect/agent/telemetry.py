@@ -1,4 +1,4 @@
-"""The trace of a run as OpenTelemetry spans, for whoever has configured a tracer."""
+"""The trace of a run as OpenTelemetry spans, for users who have configured a tracer."""
 
 import logging
 import time

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from recollect.messages import Message
 from recollect.pipeline.context import RunContext
-from recollect.pipeline.input import checked_messages
+from recollect.pipeline.input import check_messages
 from recollect.pipeline.processor import Processor
 
 
@@ -50,7 +50,7 @@ class LegacyProcessors(Processor):
                 memory_system_message=system,
                 new_messages=list(new.values()),
             )
-            given = {message.id: message for message in checked_messages(answer, self, "process")}
+            given = {message.id: message for message in check_messages(answer, self, "process")}
             remembered = [message for name, message in given.items() if name not in new]
             new = {name: given.get(name, message) for name, message in new.items()}
         return remembered + [new.get(message.id, message) for message in rest]

@@ -1,4 +1,4 @@
-"""From what a caller put into a list to the processors that run, in order."""
+"""Turns the list that a caller gave into the processors that run, in order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
@@ -24,11 +24,13 @@ HOOKS: Mapping[Side, Sequence[str]] = {
 """Which hooks run on which side."""
 
 
-def expand(items: Sequence[Item], side: Side, memory: ProcessorProvider | None = None) -> list[Processor]:
+def expand_providers(
+    items: Sequence[Item], side: Side, memory: ProcessorProvider | None = None
+) -> list[Processor]:
     """Return the processors of a list, each provider replaced by its own.
 
-    `memory` goes behind the guards and, on the input side, before the first processor that wants to run
-    behind memory, unless it is in the list already.
+    `memory` goes after the guards and, on the input side, before the first processor with `after_memory`,
+    unless it is in the list already.
     """
     _check_items(items, side)
     found = [(processor, item) for item in items for processor in _processors_of(item, side)]
@@ -48,10 +50,10 @@ def _processors_of(item: Item, side: Side) -> list[Processor]:
     if isinstance(item, Processor):
         return [item]
     found = item.get_input_processors() if side == "input" else item.get_output_processors()
-    return _checked_processors(found, item, side)
+    return _check_processors(found, item, side)
 
 
-def _checked_processors(found: object, item: Item, side: Side) -> list[Processor]:
+def _check_processors(found: object, item: Item, side: Side) -> list[Processor]:
     if isinstance(found, Sequence):
         processors = list(cast("Sequence[object]", found))
         if all(isinstance(processor, Processor) for processor in processors):
@@ -74,7 +76,7 @@ def _is_item(value: object) -> bool:
     return isinstance(value, Processor | ProcessorProvider) and not isinstance(value, type)
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 
@@ -86,14 +88,14 @@ def _check_items(items: object, side: Side) -> None:
         )
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
         raise InvalidArgumentError(
-            argument, f"is {_described(items)}; use a list, which is empty where there are no processors"
+            argument, f"is {_describe(items)}; use a list, which is empty where there are no processors"
         )
     values = cast("Sequence[object]", items)
     for place, item in enumerate(values):
         if not _is_item(item):
             raise InvalidArgumentError(
                 argument,
-                f"item {place} is {_described(item)}; use a Processor, or a provider such as a Memory",
+                f"item {place} is {_describe(item)}; use a Processor, or a provider such as a Memory",
             )
         if any(item is other for other in values[:place]):
             raise InvalidArgumentError(argument, f"item {place} is in the list twice; take one of them out")

@@ -18,7 +18,7 @@ from recollect.trace import describe_changes, describe_tool_changes
 T = TypeVar("T", ToolCall, ToolResult)
 
 Hook: TypeAlias = Callable[..., Awaitable[Any]]
-"""A hook of a processor; what it gives back is not to be trusted before it was checked."""
+"""A hook of a processor; what it returns is checked before anything uses it."""
 
 
 def hook_of(processor: Processor, name: str) -> Hook:
@@ -53,7 +53,7 @@ async def run_on_messages(
     """Call a hook that takes and returns messages, and note what it did to them."""
     entry = ctx.trace.entry(ctx.processor_id, ctx.phase)
     entry.messages_in = len(messages)
-    after = checked_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
+    after = check_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
     entry.messages_out = len(after)
     entry.changes += describe_changes(messages, after)
     return after
@@ -86,13 +86,13 @@ async def run_input(
         ctx = RunContext(run, id_of(processor), "input")
         after = await run_on_messages(processor, ctx, "process_input", view)
         if processor.edits == "turn":
-            kept = _carried_over(kept, view, after)
+            kept = _carry_over(kept, view, after)
         view = after
     return view, kept
 
 
 async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
-    """Show the prompt, with what tools gave back, to those that see every step; return the model's view."""
+    """Show the prompt, with the tools' results, to the processors that see every step; return the model's view."""
     for processor in processors:
         if processor.every_step and processor.edits == "view":
             ctx = RunContext(run, id_of(processor), "input")
@@ -118,8 +118,8 @@ async def run_tool_result(processors: Sequence[Processor], result: ToolResult, r
     return result
 
 
-def checked_messages(value: object, processor: Processor, hook: str) -> list[Message]:
-    """Return what a hook gave back, if it is a list of messages."""
+def check_messages(value: object, processor: Processor, hook: str) -> list[Message]:
+    """Return what a hook returned, if it is a list of messages."""
     if isinstance(value, list):
         items = cast("list[object]", value)
         if all(isinstance(item, Message) for item in items):
@@ -127,11 +127,11 @@ def checked_messages(value: object, processor: Processor, hook: str) -> list[Mes
     raise ProcessorError(id_of(processor), f"{hook} must return a list of Message values")
 
 
-def _carried_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:
+def _carry_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:
     """Do to the kept messages what a processor did to the view, which may show fewer or other versions.
 
-    They stand in the order in which they are shown. What the view did not show stays behind what it was
-    behind.
+    They stand in the order in which they are shown. What the view did not show stays after what it was
+    after.
     """
     seen = {message.id: message for message in before}
     own = {message.id: message for message in kept}
@@ -144,11 +144,11 @@ def _carried_over(kept: list[Message], before: list[Message], after: list[Messag
     shown = seen.keys() | {message.id for message in after}
     for place, message in enumerate(kept):
         if message.id not in shown:
-            result.insert(_place_behind(kept[:place], result), message)
+            result.insert(_place_after(kept[:place], result), message)
     return [message for message in result if message.origin == "input"]
 
 
-def _place_behind(earlier: list[Message], messages: list[Message]) -> int:
+def _place_after(earlier: list[Message], messages: list[Message]) -> int:
     places = {message.id: place for place, message in enumerate(messages, 1)}
     return next((places[message.id] for message in reversed(earlier) if message.id in places), 0)
 

@@ -15,13 +15,13 @@ from recollect.pipeline.context import RunContext
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer's text."""
+    """A chunk of the answer's text."""
 
     text: str
 
 
 StreamPart: TypeAlias = TextDelta | ToolCall | ToolResult
-"""What flows out of a run: text in pieces, complete tool calls, and their results."""
+"""What flows out of a run: text in chunks, complete tool calls, and their results."""
 
 
 def text_parts(text: str) -> list[StreamPart]:
@@ -33,7 +33,7 @@ class Processor:
     """The base of all processors: override the hooks that you need.
 
     `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
-    that the model is shown. `after_memory` puts it behind memory on the input side. `blocks_only` promises
+    that the model is shown. `after_memory` puts it after memory on the input side. `blocks_only` promises
     that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
     `writes_memory` says that what it stages is what `result.saved` is about. `every_step` has the input hook
     of one that edits the view run again before each further request to the model, once tools have answered.
@@ -56,15 +56,15 @@ class Processor:
         return call
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
-        """Change or block what a tool gave back, before the model sees it."""
+        """Change or block a tool's result before the model sees it."""
         return result
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
-        """Let parts of the answer through, change them, or hold text back for later."""
+        """Pass parts of the answer on, change them, or hold text back for later."""
         return [part]
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
-        """Let out what was held back: before any part that is not text, and at the end."""
+        """Release what was held back: before any part that is not text, and at the end."""
         return []
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002

@@ -1,6 +1,6 @@
-"""Runs that did not end as usual: those that were broken off, and those that were committed before.
+"""Runs that do not go from prompt to commit: those that were aborted, and those that were committed before.
 
-Of a run that was broken off, exactly what the user saw is stored, if the caller wants that. The output side
+Of an aborted run, memory stores exactly what the user saw, if the caller wants that. The output side
 sees that turn through its result hooks alone, without the run's state: what a guard still held back is
 nobody's to see.
 
@@ -22,7 +22,7 @@ from recollect.pipeline.processor import Processor, TurnKeeper
 
 @dataclass(slots=True)
 class Seen:
-    """What has reached whoever reads a run: released parts may still wait for their turn when it is left."""
+    """What has reached the reader of a run: released parts may still wait for their turn when it is left."""
 
     characters: int = 0
     tools: list[ToolCall | ToolResult] = field(default_factory=list[ToolCall | ToolResult])
@@ -47,10 +47,10 @@ async def stage_partial(
 ) -> RunState:
     """Show what was seen to the result hooks and return a state with the writes that they staged."""
     fresh = run.fresh()
-    turn = [*prompt, *map(_marked, seen)]
+    turn = [*prompt, *map(_mark_aborted, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
-            turn = _as_seen(await _result(processor, fresh, turn), seen)
+            turn = _keep_seen_text(await _result(processor, fresh, turn), seen)
     return fresh
 
 
@@ -59,19 +59,19 @@ async def _result(processor: Processor, run: RunState, turn: list[Message]) -> l
     return await run_on_messages(processor, ctx, "process_output_result", turn)
 
 
-def _as_seen(turn: list[Message], seen: list[Message]) -> list[Message]:
+def _keep_seen_text(turn: list[Message], seen: list[Message]) -> list[Message]:
     """Take a hook's prompt and its tool parts, but the answer's text as it was released."""
     known = {message.id: message for message in turn}
     prompt = [message for message in turn if message.origin != "response"]
-    return prompt + [_marked(_merged(message, known.get(message.id, message))) for message in seen]
+    return prompt + [_mark_aborted(_merge(message, known.get(message.id, message))) for message in seen]
 
 
-def _merged(seen: Message, after: Message) -> Message:
+def _merge(seen: Message, after: Message) -> Message:
     text: list[Part] = [TextPart(seen.text)] if seen.text else []
     return after.replace(content=[*text, *(part for part in after.parts if not isinstance(part, TextPart))])
 
 
-def _marked(message: Message) -> Message:
+def _mark_aborted(message: Message) -> Message:
     return message.replace(metadata={**message.metadata, ABORTED: True})
 
 
@@ -84,7 +84,7 @@ class StoredRun:
 
     @property
     def was_aborted(self) -> bool:
-        """Whether the answer was broken off, so that it must not be called finished."""
+        """Whether the answer was aborted, so that it must not be called finished."""
         return any(message.metadata.get(ABORTED) for message in self.turn)
 
 

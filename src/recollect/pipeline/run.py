@@ -1,4 +1,4 @@
-"""One turn through guards and memory, without a model: whoever has one calls these in order.
+"""One turn through guards and memory, without a model: the owner of a model calls these in order.
 
     view = await run.begin(prompt)                          what the model is to be shown
     released = await run.push(0, TextDelta("Let me see."))  its words, as far as the guards release them
@@ -77,7 +77,7 @@ class PipelineRun:
         self.push = self._chain.push
 
     async def next_step(self, view: list[Message]) -> list[Message]:
-        """Show the prompt, with what tools gave back, to the processors that see every step."""
+        """Show the prompt, with the tools' results, to the processors that see every step."""
         return await run_next_step(self._input_side, view, self.state)
 
     async def tool_call(self, step: int, call: ToolCall) -> tuple[ToolCall, list[StreamPart]]:
@@ -104,7 +104,7 @@ class PipelineRun:
         return await _Commit(self.state, self._output_side).run(raises=raises)
 
     async def leave(self, seen: list[Message]) -> bool:
-        """Keep exactly what was seen of a run that is left; the write is not broken off with the run."""
+        """Keep exactly what was seen of a run that is left; a cancelled run does not cancel the write."""
         fresh = await stage_partial(self._output_side, self.state, self._kept, seen)
         return await asyncio.shield(_Commit(fresh, self._output_side).run(raises=False))
 

@@ -59,5 +59,5 @@ async def _reindexed(
 
 def _named(model: str) -> object:
     with requires_extra("agent"):
-        from recollect.agent.provider import named_embedder
-    return named_embedder(model)
+        from recollect.agent.provider import find_embedder
+    return find_embedder(model)
