@@ -92,7 +92,7 @@ async def run_input(
 
 
 async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
-    """Show the prompt, with the tools' results, to the processors that see every step; return the model's view."""
+    """Show the prompt with the tools' results to the processors that see every step; return the view."""
     for processor in processors:
         if processor.every_step and processor.edits == "view":
             ctx = RunContext(run, id_of(processor), "input")
