@@ -12,7 +12,7 @@ from array import array
 from functools import lru_cache
 from typing import NamedTuple
 
-from recollect.text.unicode import unmixed
+from recollect.text.unicode import unmix
 
 _ASCII_OR_ONE = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]")
 _MARKS = range(0x300, 0x370)
@@ -50,7 +50,7 @@ def fold(text: str) -> Folded:
         elif letters := fold_character(match[0]):
             plain.append(letters)
             places.extend([start] * len(letters))
-    return Folded(unmixed("".join(plain)), places, len(text))
+    return Folded(unmix("".join(plain)), places, len(text))
 
 
 @lru_cache(maxsize=8192)

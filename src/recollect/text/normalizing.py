@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from recollect.text.unicode import is_foldable, is_hidden, unmixed, without_invisible
+from recollect.text.unicode import is_foldable, is_hidden, remove_invisible, unmix
 
 Form: TypeAlias = Literal["NFKC", "NFC"]
 """How characters are written; NFC keeps ligatures, fractions and letters in circles."""
@@ -39,14 +39,14 @@ class Style:
     confusables: bool = False
 
 
-def normalised(text: str, style: Style) -> str:
+def normalise(text: str, style: Style) -> str:
     """Return a whole text in one form."""
     stream = NormalStream(style)
     return stream.feed(text) + stream.finish()
 
 
 class NormalStream:
-    """Cleans a text that comes in pieces; what it lets out, joined, is the cleaned text."""
+    """Cleans a text that comes in chunks; what it releases, joined, is the cleaned text."""
 
     def __init__(self, style: Style) -> None:
         """Begin with nothing."""
@@ -57,7 +57,7 @@ class NormalStream:
         self._begun = False
 
     def feed(self, text: str) -> str:
-        """Take a piece and return what can no longer change."""
+        """Take a chunk and return what can no longer change."""
         self._held += text
         out: list[str] = []
         while (size := self._ready()) > 0:
@@ -67,7 +67,7 @@ class NormalStream:
         return self._spaced("".join(out))
 
     def finish(self) -> str:
-        """Return the rest; the next piece begins a new text."""
+        """Return the rest; the next chunk begins a new text."""
         held, self._held, self._joined = self._held, "", 0
         out = self._spaced(self._cleaned(held))
         if not self._style.trim:
@@ -109,15 +109,15 @@ class NormalStream:
 
     def _cleaned(self, text: str) -> str:
         if text.isascii():
-            return without_invisible(text)
+            return remove_invisible(text)
         for _ in range(_ROUNDS):
             before = text
-            text = without_invisible(text)
+            text = remove_invisible(text)
             if self._style.form is not None:
                 text = unicodedata.normalize(self._style.form, text)
             if text == before:
                 break
-        return unmixed(text) if self._style.confusables else text
+        return unmix(text) if self._style.confusables else text
 
     def _spaced(self, text: str) -> str:
         """Keep whitespace at the end back, and write the rest as wanted."""

@@ -14,7 +14,7 @@ own; every further line of it is indented, so that none can pass for another ite
 import re
 from collections.abc import Iterable
 
-from recollect.text.unicode import HIDDEN, without_invisible
+from recollect.text.unicode import HIDDEN, remove_invisible
 
 BULLET = "- "
 """What an item of a list begins with."""
@@ -84,7 +84,7 @@ def neutralise(text: str) -> str:
 
 def _show(text: str, most: int | None, between: str) -> str:
     beginning = text if most is None else text[: most * _LOOKED_AT]
-    lines = (without_invisible(line).rstrip() for line in beginning.splitlines())
+    lines = (remove_invisible(line).rstrip() for line in beginning.splitlines())
     shown = between.join(filter(None, lines)).strip()
     is_whole = most is None or (len(shown) <= most and len(beginning) == len(text))
     return shown if is_whole or not shown else f"{shown[:most].rstrip()} …"

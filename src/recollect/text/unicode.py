@@ -56,7 +56,7 @@ _EVERYTHING = re.compile(
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 
 
-def without_invisible(text: str) -> str:
+def remove_invisible(text: str) -> str:
     """Take out what cannot be seen and is not needed, and more accents than any writing puts on a letter."""
     if text.isascii() and not _HIDDEN.search(text):
         return text
@@ -150,7 +150,7 @@ _LATIN = re.compile(r"[A-Za-z]")
 _OTHER = re.compile("[" + "".join(map(chr, LOOK_ALIKES)) + "]")
 
 
-def unmixed(text: str) -> str:
+def unmix(text: str) -> str:
     """Write words in Latin letters in which look-alikes stand among Latin ones; the length stays."""
     return text if text.isascii() else _WORD.sub(_latin, text)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.runtime.sessions.recorded import HERE, call, say, scope_of, search_in, use_tool
 
 from recollect import Message, Store
-from recollect.runtime.sessions.text import MOST_CHARACTERS, snippet_of
+from recollect.runtime.sessions.text import MOST_CHARACTERS, find_snippet
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +121,7 @@ async def test_answer_to_an_odd_id_quotes_it_harmlessly(store: Store) -> None:
 
 def test_snippet_is_the_whole_text_when_it_is_short_and_its_beginning_when_nothing_matches() -> None:
     """Without a match the text is shown from its beginning."""
-    assert snippet_of("short text", ["text"]) == "short text"
-    assert snippet_of("word " * 200, ["absent"]).startswith("word word")
-    assert snippet_of("", ["x"]) == ""
-    assert snippet_of("x" * 301, []).endswith(" …")
+    assert find_snippet("short text", ["text"]) == "short text"
+    assert find_snippet("word " * 200, ["absent"]).startswith("word word")
+    assert find_snippet("", ["x"]) == ""
+    assert find_snippet("x" * 301, []).endswith(" …")

@@ -24,7 +24,7 @@ from recollect.runtime.sessions.text import (
     SessionHit,
     SessionMatch,
     SessionSummary,
-    snippet_of,
+    find_snippet,
 )
 from recollect.runtime.sessions.tool import Sort, Speaker, make_tool
 from recollect.scope import Scope
@@ -191,7 +191,8 @@ async def _matched(
 ) -> SessionMatch:
     """Return what was found in a session, with what stands around the first of it."""
     found = [
-        SessionHit(hit.message, snippet_of(hit.message.text, wanted, hit.piece)) for hit in hits[:_HITS_SHOWN]
+        SessionHit(hit.message, find_snippet(hit.message.text, wanted, hit.piece))
+        for hit in hits[:_HITS_SHOWN]
     ]
     first = found[0].message
     around = await passage_around(first.id, _NEIGHBOURS, store, scope)

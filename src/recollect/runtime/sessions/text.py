@@ -58,7 +58,7 @@ class Passage:
     tail: tuple[Message, ...] = ()
 
 
-def shown_matches(matches: Sequence[SessionMatch]) -> str:
+def quote_matches(matches: Sequence[SessionMatch]) -> str:
     """Return what was found: each session, its hits marked by ">", and what stands around the best one."""
 
     def lines(length: int) -> list[str]:
@@ -74,7 +74,7 @@ def shown_matches(matches: Sequence[SessionMatch]) -> str:
     return _fitted("found in other sessions", lines)
 
 
-def shown_passage(passage: Passage, marked: str | None = None) -> str:
+def quote_passage(passage: Passage, marked: str | None = None) -> str:
     """Return the talk of a session; the message of an id may be marked by ">"."""
 
     def lines(length: int) -> list[str]:
@@ -90,7 +90,7 @@ def shown_passage(passage: Passage, marked: str | None = None) -> str:
     return _fitted("from a session", lines)
 
 
-def shown_summaries(summaries: Sequence[SessionSummary]) -> str:
+def quote_summaries(summaries: Sequence[SessionSummary]) -> str:
     """Return the sessions with the words that each began with."""
 
     def lines(length: int) -> list[str]:
@@ -107,7 +107,7 @@ def quote_hit(hit: SessionHit) -> str:
     return _spoken(hit.message, quote(hit.snippet), mark=">")
 
 
-def snippet_of(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
+def find_snippet(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
     """Return the part of a text, or of one piece of it, that has most of the wanted terms."""
     width = SNIPPET_CHARACTERS
     if len(text) <= width:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.pipeline.context import tool_context
-from recollect.runtime.sessions.text import shown_matches, shown_passage, shown_summaries
+from recollect.runtime.sessions.text import quote_matches, quote_passage, quote_summaries
 from recollect.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
                 if not session_id:
                     return WHICH_SESSION
                 passage = await search.scroll(session_id, around_message_id, window=window)
-                return shown_passage(passage, around_message_id)
+                return quote_passage(passage, around_message_id)
             if query is not None and (query.strip() or not session_id):
                 found = await search.search(
                     query,
@@ -80,12 +80,12 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
                     sort=sort,
                     role=role,
                 )
-                return shown_matches(found) if found else NOTHING_FOUND
+                return quote_matches(found) if found else NOTHING_FOUND
             if session_id:
                 passage = await search.read(session_id)
-                return shown_passage(passage) if passage.messages else NO_TALK
+                return quote_passage(passage) if passage.messages else NO_TALK
             recent = await search.browse(limit=limit, without_session=here)
-            return shown_summaries(recent) if recent else NO_SESSIONS
+            return quote_summaries(recent) if recent else NO_SESSIONS
         except (MemoryNotFoundError, InvalidArgumentError) as error:
             return neutralise(f"{error}. Give no arguments to see the recent sessions.")
 
