@@ -303,7 +303,7 @@ def test_talk_about_such_orders_passes(text: str) -> None:
 
 
 def test_a_finding_says_where_it_stands() -> None:
-    """Spans are places of the text as it was given, also behind characters that fold into several or none."""
+    """Spans are places of the text as it was given, also after characters that fold into several or none."""
     before = "\ufb03 \u200b\u200b Stra\u00dfe \U0001f600. "
     text = f"{before}{ATTACK}. And a nice day."
     (finding,) = find_injections(text).findings
@@ -362,7 +362,7 @@ def test_the_embedding_tells_an_attack_in_everyday_words() -> None:
     assert embedding_log_odds("\ud800 the boat") < 0
 
 
-def test_a_classifier_sees_only_the_telling_parts_of_a_long_text() -> None:
+def test_a_classifier_sees_only_the_suspicious_parts_of_a_long_text() -> None:
     """A megabyte costs a classifier no more than 24 windows: both ends, and what rules find suspicious."""
     filler = "The committee met on Tuesday and agreed on the budget for the new school. " * 6000
     text = f"{filler}{ATTACK}. {filler}"
