@@ -204,7 +204,7 @@ async def test_tool_results_are_quarantined_text_by_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "hooks", "behind", "edits", "name"),
+    ("check", "hooks", "after_memory", "edits", "name"),
     [
         ("input", ["process_input"], False, "turn", "prompt-injection-detector"),
         ("memory", ["process_input"], True, "view", "prompt-injection-detector-memory"),
@@ -221,15 +221,15 @@ async def test_tool_results_are_quarantined_text_by_text() -> None:
 def test_where_it_looks_decides_where_it_stands(
     check: Any,  # noqa: ANN401 - one place or several
     hooks: list[str],
-    behind: bool,  # noqa: FBT001 - a parameter of the test
+    after_memory: bool,  # noqa: FBT001 - a parameter of the test
     edits: str,
     name: str,
 ) -> None:
-    """A detector has only the hooks it needs, and one for memory stands behind it and edits the view."""
+    """A detector has only the hooks it needs, and one for memory runs after it and edits the view."""
     detector = PromptInjectionDetector(check=check)
     every = ["process_input", "process_tool_result", "process_tool_call", "process_output_result"]
     assert [hook for hook in every if detector.overrides(hook)] == hooks
-    assert (detector.after_memory, detector.edits, detector.id) == (behind, edits, name)
+    assert (detector.after_memory, detector.edits, detector.id) == (after_memory, edits, name)
     assert PromptInjectionDetector(check=check, id="mine").id == "mine"
 
 

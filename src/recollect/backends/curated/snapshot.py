@@ -17,7 +17,7 @@ from recollect.guards.injection.word_classes import classify_words
 from recollect.text.normalizing import Style, normalise
 from recollect.text.unicode import remove_invisible
 
-# Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
+# Notes are full of rules, names of tools and things to do, which look a little like an attack. So
 # a doubtful score needs a rule that says why, the stronger the more doubtful it is; a high one needs none.
 _NEEDED = ((0.5, 0.7), (0.7, 0.45), (0.95, 0.0))
 _PLAIN = Style(confusables=True)

@@ -102,7 +102,7 @@ class PromptInjectionDetector(Processor):
         """
         checks = (check,) if isinstance(check, str) else check
         self._checks = frozenset(check_choices(checks, "check", _CHECKS))
-        self._refuse_mixtures(model)
+        self._check_mixture(model)
         default: Strategy = "block" if "input" in self._checks else "quarantine"
         self._strategy: Strategy = check_choice(strategy or default, "strategy", get_args(Strategy))
         self._threshold = check_share(threshold, "threshold")
@@ -243,7 +243,7 @@ class PromptInjectionDetector(Processor):
             return part
         return TextPart(text) if text else None
 
-    def _refuse_mixtures(self, model: object | None) -> None:
+    def _check_mixture(self, model: object | None) -> None:
         if not self._checks:
             raise InvalidArgumentError("check", f"must name a place: {', '.join(_CHECKS)}")
         if {"input", "memory"} <= self._checks:

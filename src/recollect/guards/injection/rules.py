@@ -149,8 +149,8 @@ def find_standing_order(text: str) -> AttackType | None:
     also hold what looks harmless there.
     """
     plain = text.replace("\u2019", "'")
-    whole = [classify_words(plain, "standing orders").letters]
     clauses = [classify_words(clause, "standing orders").letters for clause in _CLAUSE_END.split(plain)]
+    whole = clauses if len(clauses) == 1 else [classify_words(plain, "standing orders").letters]
     for rule in _shipped_rules().standing:
         if any(rule.matches(letters) for letters in (clauses if rule.in_clause else whole)):
             return rule.type
