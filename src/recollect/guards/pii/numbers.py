@@ -334,7 +334,7 @@ def _compiled(form: str) -> re.Pattern[str]:
 
 def begins_lettered(text: str) -> bool:
     """Whether a text ends with two letters that a number may follow."""
-    return not text[-1:].islower() and _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
+    return _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
 
 
 def _open_lettered(text: str) -> int:
