@@ -26,7 +26,7 @@ class Detection:
 
 
 OnDetection: TypeAlias = Callable[[Sequence[Detection], RunContext], object]
-"""What is told of detections; it gets no text."""
+"""A callback for detections; it gets no text."""
 
 
 def report(

@@ -95,57 +95,60 @@ class SpanGuard(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at what the caller said, not at what memory brought in."""
-        return [self._cleaned(m, ctx) if m.origin == "input" else m for m in messages]
+        return [
+            self.clean_message(message, ctx, has_streamed=False) if message.origin == "input" else message
+            for message in messages
+        ]
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments."""
-        return self._cleaned_tool(call, ctx)
+        return self._clean_tool(call, ctx)
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at the texts in the result."""
-        return self._cleaned_tool(result, ctx)
+        return self._clean_tool(result, ctx)
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream that holds back what can still become part of a match."""
         return (
-            WholeText(lambda text: self._clean(text, ctx)) if self.holds_whole_text else HoldBack(self, ctx)
+            WholeText(lambda text: self._clean_text(text, ctx))
+            if self.holds_whole_text
+            else HoldBack(self, ctx)
         )
 
     def clean_tool_part(self, part: ToolCall | ToolResult, ctx: RunContext) -> list[StreamPart]:
         """Look at the texts of a call or a result."""
-        return [self._cleaned_tool(part, ctx)]
+        return [self._clean_tool(part, ctx)]
 
     def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:
         """Look at every part of a message, but not again at what was cleaned as it streamed."""
-        return self._cleaned(message, ctx, _STREAMED if has_streamed else ())
-
-    def _cleaned(self, message: Message, ctx: RunContext, done: tuple[type, ...] = ()) -> Message:
+        done = _STREAMED if has_streamed else ()
         before = message.parts
-        after = tuple(part if isinstance(part, done) else self._cleaned_part(part, ctx) for part in before)
+        after = tuple(part if isinstance(part, done) else self._clean_part(part, ctx) for part in before)
         return message if after == before else message.replace(content=after)
 
-    def _cleaned_part(self, part: Part, ctx: RunContext) -> Part:
+    def _clean_part(self, part: Part, ctx: RunContext) -> Part:
         match part:
             case TextPart(text):
-                return TextPart(self._clean(text, ctx))
+                return TextPart(self._clean_text(text, ctx))
             case ToolCall() | ToolResult():
-                return self._cleaned_tool(part, ctx)
+                return self._clean_tool(part, ctx)
             case ReasoningPart(text):
-                cleaned = self._clean(text, ctx)
+                cleaned = self._clean_text(text, ctx)
                 # The provider's proof is of the text as it was.
                 return part if cleaned == text else ReasoningPart(cleaned)
             case _:
-                url = part.url and self._clean(part.url, ctx)
-                return replace(part, url=url, name=part.name and self._clean(part.name, ctx))
+                url = part.url and self._clean_text(part.url, ctx)
+                return replace(part, url=url, name=part.name and self._clean_text(part.name, ctx))
 
-    def _cleaned_tool(self, part: P, ctx: RunContext) -> P:
+    def _clean_tool(self, part: P, ctx: RunContext) -> P:
         before = part.arguments if isinstance(part, ToolCall) else part.content
-        after = map_named_texts(before, lambda text, name: self._clean(text, ctx, name))
+        after = map_named_texts(before, lambda text, name: self._clean_text(text, ctx, name))
         if after == before:
             return part
         return replace(part, **{"arguments" if isinstance(part, ToolCall) else "content": after})
 
-    def _clean(self, text: str, ctx: RunContext, name: str = "") -> str:
+    def _clean_text(self, text: str, ctx: RunContext, name: str = "") -> str:
         if not text:
             return text
         label = _label(name) if name else ""

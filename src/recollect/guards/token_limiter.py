@@ -23,7 +23,7 @@ class TokenLimiterProcessor(StreamGuard):
     """Keeps the answer, or the prompt, within a number of tokens.
 
     In `output_processors` the answer is cut at a clean place, all its messages counted together, and the
-    model stopped there: no further tools, finish reason `length`. In `input_processors` it runs behind memory
+    model stopped there: no further tools, finish reason `length`. In `input_processors` it runs after memory
     and takes the oldest messages out of what the model is shown, a tool's call with its results; never a
     system message, never the present turn, and nothing of what is kept. What tools give back counts: the
     limit holds for every request to the model.
@@ -43,7 +43,7 @@ class TokenLimiterProcessor(StreamGuard):
         message_overhead: int = 0,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
-        """Take the most tokens, and what happens beyond them.
+        """Take the limit, and what happens beyond it.
 
         `message_overhead` is what the provider adds for each message of a prompt, three or four tokens; the
         agent's instructions count too.

@@ -64,7 +64,7 @@ class LetterReader:
         """Whether nothing but a long gap was read since the last letter."""
 
     def skip(self, end: int, last: int | None) -> None:
-        """Go on behind text that was read elsewhere, with its end and the place of its last letter if any."""
+        """Go on after text that was read elsewhere, with its end and the place of its last letter if any."""
         self._end = end
         self._last = self._last if last is None else last
 

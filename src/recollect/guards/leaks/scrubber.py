@@ -63,7 +63,7 @@ class SystemPromptScrubber(StreamGuard):
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments, which are shown and kept; only a block stops the tool."""
-        return self._cleaned_call(call, ctx)
+        return self._clean_call(call, ctx)
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream without leaks; where there is nothing to protect all text passes."""
@@ -74,22 +74,21 @@ class SystemPromptScrubber(StreamGuard):
 
     def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:
         """Look at what the agent said and did not stream."""
-        return message if has_streamed or message.origin != "response" else self._cleaned(message, ctx)
-
-    def _cleaned(self, message: Message, ctx: RunContext) -> Message:
-        parts = tuple(self._cleaned_part(part, ctx) for part in message.parts)
+        if has_streamed or message.origin != "response":
+            return message
+        parts = tuple(self._clean_part(part, ctx) for part in message.parts)
         return message if parts == message.parts else message.replace(content=parts)
 
-    def _cleaned_part(self, part: Part, ctx: RunContext) -> Part:
+    def _clean_part(self, part: Part, ctx: RunContext) -> Part:
         if isinstance(part, TextPart):
-            return TextPart(self._cleaned_text(part.text, ctx))
-        return self._cleaned_call(part, ctx) if isinstance(part, ToolCall) else part
+            return TextPart(self._clean_text(part.text, ctx))
+        return self._clean_call(part, ctx) if isinstance(part, ToolCall) else part
 
-    def _cleaned_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
-        cleaned = map_texts(call.arguments, lambda text: self._cleaned_text(text, ctx))
+    def _clean_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        cleaned = map_texts(call.arguments, lambda text: self._clean_text(text, ctx))
         return call if cleaned == call.arguments else replace(call, arguments=cleaned)
 
-    def _cleaned_text(self, text: str, ctx: RunContext) -> str:
+    def _clean_text(self, text: str, ctx: RunContext) -> str:
         matcher = self._new_matcher(ctx)
         if matcher is None:
             return text

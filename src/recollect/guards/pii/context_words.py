@@ -82,7 +82,7 @@ def meaning_before(text: str, start: int) -> Meaning | None:
 
 
 def meaning_of(word: str) -> Meaning | None:
-    """Return what a word in small letters says of a number behind it."""
+    """Return what a word in small letters says of a number after it."""
     for stem, meaning in _INDEX.get(word[:_KEY], ()):
         if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
             return meaning
@@ -99,16 +99,14 @@ def _whole_words(text: str, begin: int, end: int) -> str:
 
 def _said(window: str) -> Iterator[_Word]:
     """Yield the words before a number, the nearest first, but not what other lines count."""
-    line, behind, between, is_used = window.rfind("\n"), len(window), 0, False
+    line, after, between, is_used = window.rfind("\n"), len(window), 0, False
     for found in reversed(list(_WORD.finditer(window))):
         word = found[0].lower()
         meaning = meaning_of(word)
         if meaning == "other" and found.start() < line:
             continue
         # What is counted has its own number already if words follow that.
-        is_used = is_used or (
-            behind < len(window) and _COUNTED.search(window, found.end(), behind) is not None
-        )
+        is_used = is_used or (after < len(window) and _COUNTED.search(window, found.end(), after) is not None)
         is_name = word in _NUMBER
         yield _Word(
             meaning,
@@ -116,7 +114,7 @@ def _said(window: str) -> Iterator[_Word]:
             is_number=is_name and between <= _NUMBER_BETWEEN and not _DIGIT.search(window, found.end()),
         )
         is_small = is_name or (len(word) <= _SHORT and found[0].islower())
-        behind, between = found.start(), between + (not is_small)
+        after, between = found.start(), between + (not is_small)
 
 
 def words_before(text: str, start: int, size: int = REACH - 15) -> str:
@@ -125,7 +123,7 @@ def words_before(text: str, start: int, size: int = REACH - 15) -> str:
 
 
 def has_any(words: Sequence[str], text: str) -> bool:
-    """Whether one of some words is in a text: a loop, because this is asked for every piece of a stream."""
+    """Whether one of some words is in a text: a loop, because this is asked for every chunk of a stream."""
     for word in words:  # noqa: SIM110 - `any` costs twice as much
         if word in text:
             return True
@@ -133,5 +131,5 @@ def has_any(words: Sequence[str], text: str) -> bool:
 
 
 def begin_of_word(text: str) -> int:
-    """Return where the last stretch without a blank begins, however long it is."""
+    """Return where the last word begins, however long it is."""
     return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1

@@ -124,24 +124,25 @@ class PIIDetector(SpanGuard):
 
     def open_from(self, text: str) -> int:
         """Return where something may begin that is not finished at the end of the text."""
-        return self._waiting_from(self._finder.open_from(text), text)
+        place = self._finder.open_from(text)
+        return self._release_reported(place, text) if self._strategy == "warn" else place
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream that skips ordinary words; a subclass that finds more is asked about all text."""
         is_own = any(is_changed(self, hook, PIIDetector) for hook in ("find", "open_from", "report"))
         if is_own or self.holds_whole_text:
             return super().new_stream(ctx)
-        return HoldBack(self, ctx, skip_to=self._skip_to)
+        skip_to = self._skip_reported if self._strategy == "warn" else self._finder.skip_to
+        return HoldBack(self, ctx, skip_to=skip_to)
 
-    def _skip_to(self, text: str, start: int) -> int:
+    def _skip_reported(self, text: str, start: int) -> int:  # noqa: ARG002 - the form of `skip_to`
         # What is only reported is released in parts: its end may stand after `start`.
-        place = self._finder.skip_to(text, 0 if self._strategy == "warn" else start)
-        return place if place < 0 else self._waiting_from(place, text)
+        place = self._finder.skip_to(text, 0)
+        return place if place < 0 else self._release_reported(place, text)
 
-    def _waiting_from(self, place: int, text: str) -> int:
-        # What is only reported must never be swallowed, however long it is.
-        most = self.holdback_limit - self.batch
-        return max(place, len(text) - most) if self._strategy == "warn" else place
+    def _release_reported(self, place: int, text: str) -> int:
+        """Return a place from which on no more waits than may: what is only reported is never swallowed."""
+        return max(place, len(text) - (self.holdback_limit - self.batch))
 
     @property
     def holds_whole_text(self) -> bool:

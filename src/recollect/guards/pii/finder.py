@@ -74,6 +74,7 @@ class PIIFinder:
         self._openings = [kind.open_from for kind in kinds if kind.open_from is not len]
         self._threshold = threshold
         self._has_urls = any(kind in URLS for kind in self._kinds)
+        self._is_wide = self._has_urls or bool(patterns)  # looks for what any text may be
         self.looks_for_something = bool(types or patterns)
 
     def find(self, text: str, start: int = 0) -> list[Finding]:
@@ -107,14 +108,14 @@ class PIIFinder:
         text = _plain(text)
         quiet = _QUIET.match(text, start)
         size, end = len(text), quiet.end() if quiet else start
-        if self._has_urls or self._patterns or (end < size and not _SHORT_AT_END.match(text, end)):
+        if self._is_wide or (end < size and not _SHORT_AT_END.match(text, end)):
             return -1
         word = _begin_of_word(text if end == size else text[:end])
         if size - word >= REACH or (start and not text[start - 1].isspace()) or names_birth(text, start):
             return -1
         if begins_token(text) or (_MAYBE.search(text, start) and names_secret(text, start)):
             return -1
-        return -1 if begins_lettered(text) else word
+        return -1 if not text[-1:].islower() and begins_lettered(text) else word
 
 
 def _kind_of_pattern(name: str, pattern: re.Pattern[str]) -> Kind:

@@ -53,17 +53,17 @@ _LEAST_GROUP = 3
 
 
 def _find_cards(text: str, start: int, end: int) -> Iterator[Finding]:
-    """Find card numbers in a run of digits: in one piece, or in groups with one kind of mark between them."""
+    """Find card numbers in a run of digits: ungrouped, or in groups with one kind of mark between them."""
     if end - start < _SHORTEST:
         return
-    yield from _named(text, start, end)
+    yield from _find_named_card(text, start, end)
     groups = [(found.start(), found.end()) for found in _GROUP.finditer(text, start, end)]
     for place, (begin, stop) in enumerate(groups):
         if stop - begin >= _LEAST_GROUP:
             yield from _cards_from(text, groups[place : place + _MOST_GROUPS], (groups[0][0], groups[-1][1]))
 
 
-def _named(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_named_card(text: str, start: int, end: int) -> Iterator[Finding]:
     """Yield a number at the beginning of a run that looks like a card's and is called so: typing errs."""
     found = _FORM.match(text, start, end)
     if found and _CALLED.search(words_before(text, start, 36)):
@@ -140,7 +140,7 @@ _RESTS = {
     size: re.compile(rf"(?:[ \u00a0-]?[A-Za-z0-9]){{{size - 4}}}(?![A-Za-z0-9])")
     for size in set(_LENGTHS.values())
 }
-_PIECE = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}(?![A-Za-z0-9])")
+_UNGROUPED = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{10,30}(?![A-Za-z0-9])")
 _OPEN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9])*[ \u00a0-]?\Z")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _MODULUS = 97
@@ -155,7 +155,7 @@ _IBAN_WORDS = (
 def _find_ibans(text: str) -> Iterator[Finding]:
     """Find account numbers whose check digits are right, or that are called so and have the right length.
 
-    One in one piece may have another length, and where words name it, another country.
+    An ungrouped one may have another length, and where words name it, another country.
     """
     for begin in _BEGIN.finditer(text):
         size = _LENGTHS.get(begin[1].upper())
@@ -165,9 +165,9 @@ def _find_ibans(text: str) -> Iterator[Finding]:
         elif end and "iban" in words_before(text, begin.start(), 16):
             yield Finding("iban", begin.start(), end, 0.6)  # typing errs
         elif size or has_any(_IBAN_WORDS, words_before(text, begin.start())):
-            piece = _PIECE.match(text, begin.start())
-            if piece and _is_valid(piece[0]):
-                yield Finding("iban", *piece.span(), 0.7)
+            ungrouped = _UNGROUPED.match(text, begin.start())
+            if ungrouped and _is_valid(ungrouped[0]):
+                yield Finding("iban", *ungrouped.span(), 0.7)
 
 
 def _open_iban(text: str) -> int:
@@ -178,7 +178,7 @@ def _open_iban(text: str) -> int:
 
 
 def _end(text: str, start: int, size: int) -> int:
-    """Return where so many letters and digits end, or 0 if there are not as many or more stand behind."""
+    """Return where so many letters and digits end, or 0 if there are not as many or more follow."""
     rest = _RESTS[size].match(text, start + 4)
     return rest.end() if rest and rest.end() - start <= _WIDEST + 4 else 0
 
@@ -232,7 +232,7 @@ class _Number(NamedTuple):
     named: str = ""
     score: float = _NATIONAL_SCORE
 
-    def judged(self, text: str, found: re.Match[str]) -> Iterator[Finding]:
+    def judge(self, text: str, found: re.Match[str]) -> Iterator[Finding]:
         """Yield the number if its check digits fit and it is named, where it must be."""
         if self.named and not re.search(self.named, words_before(text, found.start())):
             return
@@ -319,12 +319,12 @@ class NationalIds:
     def _find(self, text: str) -> Iterator[Finding]:
         if self._form:
             for found in self._form.finditer(text):
-                yield from self._lettered[int(str(found.lastgroup)[1:])].judged(text, found)
+                yield from self._lettered[int(str(found.lastgroup)[1:])].judge(text, found)
 
     def _find_in_run(self, text: str, start: int, end: int) -> Iterator[Finding]:
         for number, form in self._digits.get(len(_MARKS.sub("", text[start:end])), ()):
             for found in form.finditer(text, start, end):
-                yield from number.judged(text, found)
+                yield from number.judge(text, found)
 
 
 def _compiled(form: str) -> re.Pattern[str]:
@@ -334,7 +334,7 @@ def _compiled(form: str) -> re.Pattern[str]:
 
 def begins_lettered(text: str) -> bool:
     """Whether a text ends with two letters that a number may follow."""
-    return not text[-1:].islower() and _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
+    return _LETTERED_OPEN.search(text, max(0, len(text) - 4)) is not None
 
 
 def _open_lettered(text: str) -> int:

@@ -75,7 +75,7 @@ _NAME = re.compile(r"[^\W\d_]+\Z")
 _CALL = re.compile(r"([A-Za-z_]+[0-9]?)\(\Z")
 _NAME_IN = re.compile(r"[^\W\d_]")
 _DIGITS = re.compile(r"\d+")
-_PIECE = re.compile(r"\(?\d(?:.*\d)?")
+_CANDIDATE = re.compile(r"\(?\d(?:.*\d)?")
 _OTHERS = re.compile(r"[1-9]\d{0,2}(?:[ .\u00a0\u202f]\d{3})+|\d{5}-\d{4}")  # amounts, US postal codes
 _FORMS = frozenset(
     {
@@ -85,7 +85,7 @@ _FORMS = frozenset(
 )
 # Ranges of years, parts of versions and decimals: never a phone's, whatever the words say.
 _NEVER = re.compile(rf"{_YEAR} ?- ?{_YEAR}\Z|.*(?:(?<!\d)\d\.\d{{1,2}}(?!\d)|\.\.)|\d\.\d+\Z|[^(]*\)")
-_POSTAL = re.compile(r"\b[A-Z]{2} {1,2}\d{5}-\d{4}\Z")  # behind a state
+_POSTAL = re.compile(r"\b[A-Z]{2} {1,2}\d{5}-\d{4}\Z")  # after a state
 _IN_ORDER = "01234567890123456789 98765432109876543210"
 _ROUND, _ALL = "00000", "0123456"
 _SHORT = 9
@@ -98,7 +98,7 @@ _MOBILE = re.compile(r"[2-9]\d{9}|1[3-9]\d{9}")
 _LONG_ZERO = re.compile(r"0[1-9]\d{8,9}")
 
 
-class _Piece(NamedTuple):
+class _Candidate(NamedTuple):
     """A part of a run that may be one number, and what is known about what stands around it."""
 
     text: str
@@ -113,11 +113,11 @@ def _find(text: str, start: int, end: int) -> Iterator[Finding]:
     start = _behind_name(text, start, end)
     for begin, stop in _without_dates(text, start, end):
         place = begin
-        for strong in _strong(text, begin, stop):
-            yield from _loose(text, place, strong.start)
+        for strong in _find_strong(text, begin, stop):
+            yield from _find_loose(text, place, strong.start)
             yield strong
             place = strong.end
-        yield from _loose(text, place, stop)
+        yield from _find_loose(text, place, stop)
 
 
 def _behind_name(text: str, start: int, end: int) -> int:
@@ -140,7 +140,7 @@ def _without_dates(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
     yield place, end
 
 
-def _strong(text: str, start: int, end: int) -> list[Finding]:
+def _find_strong(text: str, start: int, end: int) -> list[Finding]:
     """Find numbers whose form says what they are: with a country code, or grouped as in North America."""
     international = list(_international(text, start, end))
     found, place = list(international), 0
@@ -150,7 +150,7 @@ def _strong(text: str, start: int, end: int) -> list[Finding]:
         if place == len(international) or match.end() <= international[place].start:
             meaning = meaning_before(text, match.start())
             found.append(
-                _finding(text, *match.span(), (0.7 if match["mark"] == " " else 0.85) - _less(meaning))
+                _finding(text, *match.span(), (0.7 if match["mark"] == " " else 0.85) - _penalty(meaning))
             )
     return sorted(found, key=lambda item: item.start)
 
@@ -190,31 +190,31 @@ def _code(digits: str) -> str:
     return next((digits[:size] for size in range(1, _LONGEST_CODE + 1) if digits[:size] in _LENGTHS), "")
 
 
-def _loose(text: str, start: int, end: int) -> Iterator[Finding]:
+def _find_loose(text: str, start: int, end: int) -> Iterator[Finding]:
     """Judge what has no form of its own by the words before it, its groups, and whether it stands alone."""
     if end - start < _LEAST:
         return
-    match = _PIECE.search(text, start, end)
+    match = _CANDIDATE.search(text, start, end)
     if not match or match.end() - match.start() < _LEAST:
         return
     begin, stop = _within_brackets(text, *match.span())
-    piece = text[begin:stop]
-    groups = tuple(_DIGITS.findall(piece))
-    if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(piece):
+    number = text[begin:stop]
+    groups = tuple(_DIGITS.findall(number))
+    if not _LEAST <= sum(map(len, groups)) <= _MOST or _NEVER.match(number):
         return
     if _POSTAL.search(text, max(0, begin - 5), stop) or (len(groups) == 1 and _is_argument(text, begin)):
         return
     meaning = meaning_before(text, begin)
     in_line = meaning != "phone" or _is_said_in_line(text, begin)
-    score = _score(_Piece(piece, groups, meaning, _stands_alone(text, begin, stop), in_line))
+    score = _score(_Candidate(number, groups, meaning, _stands_alone(text, begin, stop), in_line))
     if score:
-        yield _finding(text, begin, stop, score - _less(meaning))
+        yield _finding(text, begin, stop, score - _penalty(meaning))
     elif meaning is None and is_bare_phone(text, begin, stop):
         yield _finding(text, begin, stop, 0.5)
 
 
 def _is_argument(text: str, start: int) -> bool:
-    """Whether digits stand in brackets right behind a name, as in code, that is not one of a phone."""
+    """Whether digits stand in brackets right after a name, as in code, that is not one of a phone."""
     name = _CALL.search(text, max(0, start - 20), start + text.startswith("(", start))
     return name is not None and meaning_of(name[1].lower()) != "phone"
 
@@ -234,28 +234,28 @@ def _within_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     return (start + 1, end) if opened == start else (start, start + len(text[start:opened].rstrip(" .-/")))
 
 
-def _score(piece: _Piece) -> float:
-    if piece.meaning == "phone":
-        return 0.9 if len(piece.groups) > 1 or _may_be_one(piece) else 0
-    count = sum(map(len, piece.groups))
-    if len(piece.groups) == 1 and "(" not in piece.text:
-        return _score_of_one(piece)
-    if count < _ALONE_LEAST or _OTHERS.fullmatch(piece.text) or _is_book(piece.groups):
+def _score(number: _Candidate) -> float:
+    if number.meaning == "phone":
+        return 0.9 if len(number.groups) > 1 or _may_be_one(number) else 0
+    count = sum(map(len, number.groups))
+    if len(number.groups) == 1 and "(" not in number.text:
+        return _score_of_one(number)
+    if count < _ALONE_LEAST or _OTHERS.fullmatch(number.text) or _is_book(number.groups):
         return 0
-    least = _ALONE_LEAST if "(" in piece.text else _TRUNK_LEAST
-    score = _score_of_form(piece) if least <= count <= _TRUNK_MOST else 0
-    if score or not piece.alone or "." in piece.text or "  " in piece.text:
+    least = _ALONE_LEAST if "(" in number.text else _TRUNK_LEAST
+    score = _score_of_form(number) if least <= count <= _TRUNK_MOST else 0
+    if score or not number.alone or "." in number.text or "  " in number.text:
         return score
-    return 0.55 if _LEAST_GROUPS <= len(piece.groups) < _MOST_GROUPS else 0
+    return 0.55 if _LEAST_GROUPS <= len(number.groups) < _MOST_GROUPS else 0
 
 
-def _may_be_one(piece: _Piece) -> bool:
-    """Whether digits in one piece that words call a phone's may be one: not round ones, nor far away."""
-    digits = piece.groups[0]
+def _may_be_one(number: _Candidate) -> bool:
+    """Whether ungrouped digits that words call a phone's may be one: not round ones, nor far away."""
+    digits = number.groups[0]
     return (
         not digits.startswith(_ALL)
         and not digits.endswith(_ROUND)
-        and (piece.in_line or len(digits) > _SHORT)
+        and (number.in_line or len(digits) > _SHORT)
     )
 
 
@@ -264,31 +264,31 @@ def _is_book(groups: tuple[str, ...]) -> bool:
     return number.startswith(("978", "979")) and len(number) == _BOOK and is_bar_code(number)
 
 
-def _score_of_form(piece: _Piece) -> float:
+def _score_of_form(number: _Candidate) -> float:
     """Judge how the digits are grouped."""
-    if _TRUNK.match(piece.text) and _is_grouped(piece.groups):
+    if _TRUNK.match(number.text) and _is_grouped(number.groups):
         return 0.75
-    if _BRACKETS.match(piece.text):
+    if _BRACKETS.match(number.text):
         return 0.7
-    if _SLASH.fullmatch(piece.text):
+    if _SLASH.fullmatch(number.text):
         return 0.6
-    return 0.6 if tuple(map(len, piece.groups)) in _FORMS and "." not in piece.text else 0
+    return 0.6 if tuple(map(len, number.groups)) in _FORMS and "." not in number.text else 0
 
 
-def _score_of_one(piece: _Piece) -> float:
-    """Judge digits in one piece: most of them are something else."""
-    if piece.groups[0] in _IN_ORDER:
+def _score_of_one(number: _Candidate) -> float:
+    """Judge ungrouped digits: most of them are something else."""
+    if number.groups[0] in _IN_ORDER:
         return 0
-    if _LONG_ZERO.fullmatch(piece.text):
+    if _LONG_ZERO.fullmatch(number.text):
         return 0.55
-    return 0.6 if piece.alone and _MOBILE.fullmatch(piece.text) else 0
+    return 0.6 if number.alone and _MOBILE.fullmatch(number.text) else 0
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
     """Whether nothing but a bracket or a table's line stands beside it, as in a list of contacts."""
-    before, behind = text[max(0, start - 2) : start].rstrip(" ")[-1:], text[end : end + 1]
+    before, after = text[max(0, start - 2) : start].rstrip(" ")[-1:], text[end : end + 1]
     return before in ("", "\n", "|", "(", "\t") and (
-        behind in ("", "\n", "|", ")", "\t") or (before, behind) == ("|", " ")
+        after in ("", "\n", "|", ")", "\t") or (before, after) == ("|", " ")
     )
 
 
@@ -297,7 +297,7 @@ def _is_grouped(groups: tuple[str, ...]) -> bool:
     return len(groups) < _MOST_GROUPS and all(len(group) > 1 for group in groups[1:])
 
 
-def _less(meaning: str | None) -> float:
+def _penalty(meaning: str | None) -> float:
     return 0.35 if meaning == "other" else 0.2 if meaning == "ssn" else 0
 
 
@@ -308,18 +308,18 @@ def _finding(text: str, start: int, end: int, score: float) -> Finding:
 
 def is_bare_phone(text: str, start: int, end: int) -> bool:
     """Whether digits that nothing explains are grouped like a phone's and stand where words do."""
-    piece = text[start:end].replace("\u00a0", " ")
-    groups = _DIGITS.findall(piece)
-    marks = set(_DIGITS.split(piece)[1:-1])
+    number = text[start:end].replace("\u00a0", " ")
+    groups = _DIGITS.findall(number)
+    marks = set(_DIGITS.split(number)[1:-1])
     sizes = tuple(map(len, groups))
     if len(marks) != 1 or sizes not in _BARE_FORMS.get(marks.pop(), ()) or _is_counted(groups):
         return False
     before = text[max(0, start - _REACH) : start]
-    is_first = (not before or before[-1] == "\n") and (len(groups) > _COLUMNS or "-" in piece)
+    is_first = (not before or before[-1] == "\n") and (len(groups) > _COLUMNS or "-" in number)
     if not (is_first or _BEFORE.search(before)) or not _BEHIND.match(text, end):
         return False
     # Amounts are written in threes too, but begin with small digits more often, and something follows them.
-    return set(sizes) != {3} or "-" in piece or (piece[0] in "56789" and _END.match(text, end) is not None)
+    return set(sizes) != {3} or "-" in number or (number[0] in "56789" and _END.match(text, end) is not None)
 
 
 def _is_counted(groups: list[str]) -> bool:
@@ -332,4 +332,4 @@ def _is_counted(groups: list[str]) -> bool:
     return max(numbers) <= _COLOUR and (len(numbers) == _COLOURS or numbers == sorted(numbers))
 
 
-PHONES = RunKind("phone", _find, _strong, best=0.95)
+PHONES = RunKind("phone", _find, _find_strong, best=0.95)
