@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 
 from recollect.backends.gateway.client import GatewayAccess, GatewaySettings, Key, Scopes
 from recollect.errors import ConfigError, InvalidArgumentError
@@ -76,19 +77,23 @@ class Section(StrictModel):
             for key in [key for key in given if key not in fields]:
                 problem = f"is not a key here; {suggest(key, fields)}"
                 raise InvalidArgumentError(key[:_LONGEST_NAME], problem)
-        values = {key: value for key, value in given.items() if value is not None or key not in fields}
-        values = cls._prepare(values)
+        values = cls._prepare(
+            {key: given[key] for key in given if given[key] is not None or key not in fields}
+        )
         for key, info in fields.items():
-            if info.is_required() and values.get(key, "") == "":
-                raise InvalidArgumentError(key, f"is missing or empty; it is {info.description}")
-            value = values.get(key, info.default)
-            if isinstance(value, str) and value != info.default and not value.strip():
-                raise InvalidArgumentError(key, "must not be empty")
+            _check_not_empty(key, values.get(key, "" if info.is_required() else info.default), info)
         return values
 
     @classmethod
     def _prepare(cls, values: dict[str, object]) -> dict[str, object]:
         return values
+
+
+def _check_not_empty(key: str, value: object, field: FieldInfo) -> None:
+    if field.is_required() and value == "":
+        raise InvalidArgumentError(key, f"is missing or empty; it is {field.description}")
+    if isinstance(value, str) and value != field.default and not value.strip():
+        raise InvalidArgumentError(key, "must not be empty")
 
 
 def _resolve_path(given: object, info: ValidationInfo[ConfigFile]) -> object:
@@ -150,7 +155,7 @@ class GatewayConfig(GatewayAccess, Section):
             raise InvalidArgumentError("userKey", "is given, and so is userKeyEnv; take one of them out")
         if variable is not None:
             values["userKey"] = _read_variable(variable)
-        elif given is not None and not isinstance(given, SecretStr):
+        elif given is not None and not (isinstance(given, SecretStr) and given):
             raise InvalidArgumentError("userKey", "must be text that is not empty and has no line breaks")
         scope = values.get("scope")
         return values | {"scope": tuple(cast("list[object]", scope))} if isinstance(scope, list) else values
@@ -158,7 +163,7 @@ class GatewayConfig(GatewayAccess, Section):
 
 def _read_variable(name: object) -> SecretStr:
     """Return the key that a variable has; its name is out of sight too, because it may be the key itself."""
-    if not isinstance(name, SecretStr):
+    if not (isinstance(name, SecretStr) and name):
         raise InvalidArgumentError("userKeyEnv", "must be the name of an environment variable")
     given = name.get_secret_value()
     key = os.environ.get(given, "")
