@@ -82,6 +82,7 @@ PERSON: dict[str, Any] = {
 FITS: list[dict[str, Any]] = [
     {"age": 5},
     {"age": 5.0, "size": 1.5},
+    {"either": 10**400, "free": 1e300},
     {"name": "Ann", "mood": 1, "kind": "human"},
     {"pets": [{"name": "Rex"}]},
     {"home": {"zip": 7}},
@@ -268,6 +269,22 @@ def test_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_schema(schema).checked({"a": "x"}) == {"a": "x"}
     with pytest.raises(InvalidArgumentError, match="a must be string"):
         read_schema(schema).checked({"a": 1})
+
+
+@pytest.mark.parametrize("depth", range(12))
+def test_schema_that_refers_to_itself_ends_wherever_the_stack_is_full(depth: int) -> None:
+    """Code in Rust that Python's stack is full in would end the program."""
+    loop = {"type": "integer", "minimum": 0, "allOf": [{"anyOf": [{"$ref": "#/$defs/loop"}]}]}
+    shape = read_schema({"properties": {"a": {"$ref": "#/$defs/loop"}}, "$defs": {"loop": loop}})
+
+    def call(more: int) -> None:
+        if more:
+            call(more - 1)
+        else:
+            shape.checked({"a": 1})
+
+    with pytest.raises(InvalidArgumentError, match="the schema refers to itself"):
+        call(depth)
 
 
 @pytest.mark.timeout(60)

@@ -7,9 +7,10 @@ ignored in silence. Nothing outside the schema is ever fetched.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
 
@@ -64,9 +65,8 @@ def compile_schema(schema: Schema) -> Callable[[object], str | None]:
     lists alone, and the library is given the schema twice:
 
         {"required": ["a"], "items": {"$ref": "#"}}
-        → {"$defs": {"free": {"each": {"$ref": "#/$defs/listed"}, …},
-                     "listed": {"required": ["a"], "each": {"$ref": "#/$defs/listed"}, …}},
-           "$ref": "#/$defs/free"}
+        → free   = {"each": {"$ref": listed}, …}
+          listed = {"required": ["a"], "each": {"$ref": listed}, …}
 
     `each` is what checks the items; `items` stays beside it for references that lead through it.
     """
@@ -81,9 +81,8 @@ def compile_schema(schema: Schema) -> Callable[[object], str | None]:
         raise InvalidArgumentError("schema", f"is no JSON Schema: {_describe(first)}")
     copies: list[dict[str, Any]] = []
     trees = {"free": _copy(schema, copies, in_list=False), "listed": _copy(schema, copies, in_list=True)}
-    whole = {"$defs": trees, "$ref": "#/$defs/free"}
-    _check_references(whole, copies)
-    return partial(_find_problem, _make_validator_class()(whole, registry=EMPTY_REGISTRY))
+    _resolve_references({"$defs": trees}, copies)
+    return partial(_find_problem, _make_validator_class()(trees["free"], registry=EMPTY_REGISTRY))
 
 
 def _check_words(schema: Schema) -> None:
@@ -124,20 +123,41 @@ def _copy(schema: Any, copies: list[dict[str, Any]], *, in_list: bool) -> dict[s
     return copied
 
 
-def _check_references(whole: Schema, copies: list[dict[str, Any]]) -> None:
+def _resolve_references(whole: Schema, copies: list[dict[str, Any]]) -> None:
+    """Put the schema that is meant in the place of each pointer.
+
+    The library would look it up at each use, by code that panics where Python's stack is full.
+    """
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
 
     resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(whole))
     known = {id(copy) for copy in copies}
-    for pointer in [copy["$ref"] for copy in copies if "$ref" in copy]:
-        try:
-            target = resolver.lookup(pointer).contents
-        except Unresolvable:
-            target = None
-        if id(target) not in known:
+    targets: dict[str, Any] = {}
+    for pointer in {copy["$ref"] for copy in copies if "$ref" in copy}:
+        with suppress(Unresolvable):
+            targets[pointer] = resolver.lookup(pointer).contents
+        if id(targets.get(pointer)) not in known:
             shown = re.sub(r"^#/\$defs/(free|listed)", "#", pointer)
             raise InvalidArgumentError("schema", f"'$ref' leads to no schema: {shown!r:.80}")
+    for copy in copies:
+        if "$ref" in copy:
+            copy["$ref"] = targets[copy["$ref"]]
+
+
+class _Types:
+    """The types of JSON in plain Python; the library's own table panics where Python's stack is full."""
+
+    _OTHERS: ClassVar[dict[str, Any]] = {"object": dict, "array": list, "string": str, "null": type(None)}
+
+    def is_type(self, value: object, kind: str) -> bool:
+        if isinstance(value, bool):
+            return kind == "boolean"
+        if isinstance(value, int):
+            return kind in ("integer", "number")
+        if isinstance(value, float):
+            return kind == "number" or (kind == "integer" and value.is_integer())
+        return isinstance(value, self._OTHERS.get(kind, ()))
 
 
 @cache
@@ -146,10 +166,9 @@ def _make_validator_class() -> Any:  # noqa: ANN401 - the library's type does no
 
     checks = {word: Draft202012Validator.VALIDATORS[word] for word in _KEYWORDS - {"items"}}
     checks |= {"each": Draft202012Validator.VALIDATORS["items"]}
-    checks |= {"additionalProperties": _check_additional, "pattern": _check_pattern}
+    checks |= {"$ref": _check_reference, "additionalProperties": _check_additional, "pattern": _check_pattern}
     counted: dict[str, Any] = {word: partial(_check_counted, check) for word, check in checks.items()}
-    types = Draft202012Validator.TYPE_CHECKER
-    return cast("Any", validators).create(Draft202012Validator.META_SCHEMA, counted, type_checker=types)
+    return cast("Any", validators).create(Draft202012Validator.META_SCHEMA, counted, type_checker=_Types())
 
 
 def _check_counted(check: Callable[..., _Errors], *arguments: object) -> _Errors:
@@ -163,6 +182,10 @@ def _check_additional(validator: Any, additional: Schema, value: object, schema:
     for name, item in cast("Schema", value).items() if isinstance(value, dict) else ():
         if name not in schema.get("properties", {}):
             yield from validator.descend(item, additional, path=name)
+
+
+def _check_reference(validator: Any, target: Schema, value: object, _: Schema) -> _Errors:  # noqa: ANN401
+    return validator.descend(value, target)
 
 
 def _check_pattern(_: object, pattern: str, value: object, __: Schema) -> _Errors:

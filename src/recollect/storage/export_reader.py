@@ -17,7 +17,6 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
-    model_validator,
 )
 
 from recollect.errors import InvalidArgumentError
@@ -201,15 +200,11 @@ class _WorkingMemoryLine(_Line):
     run_id: Id | None
     updated_at: _Micros
 
-    @model_validator(mode="after")
-    def _check_whole(self) -> "_WorkingMemoryLine":
-        if len({name is None for name in (self.app_id, self.project_id, self.thread_id)}) > 1:
-            raise InvalidArgumentError("thread_id", "must name app, project and thread, or none of them")
-        return self
-
     def add_to(self, export: Export) -> None:
         # What belongs to the user names no app, project and thread.
         key = (self.app_id or "", self.project_id or "", self.thread_id or "")
+        if any(key) and not all(key):
+            raise InvalidArgumentError("thread_id", "must stand with app and project, or none of them")
         versions = export.working_memory.setdefault(key, [])
         if versions and self.version <= cast("int", versions[-1]["version"]):
             raise InvalidArgumentError("version", "is not in the order of its working memory")
