@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from recollect.backends.curated.backend import CuratedMemoryBackend
     from recollect.backends.gateway.backend import MemoryGatewayBackend
     from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
-    from recollect.backends.secret import Secret
     from recollect.guards.holdback import Span
     from recollect.guards.injection.detector import PromptInjectionDetector
     from recollect.guards.language import LanguageDetector
@@ -148,7 +147,6 @@ __all__ = [
     "RuntimeConfig",
     "Scope",
     "SearchRow",
-    "Secret",
     "SemanticRecallProcessor",
     "Span",
     "SpanGuard",

@@ -18,7 +18,6 @@ LAZY = {
     "recollect.backends.curated.backend": ("CuratedMemoryBackend",),
     "recollect.backends.gateway.backend": ("MemoryGatewayBackend",),
     "recollect.backends.gateway.client": ("GatewaySettings", "MemoryGatewayClient"),
-    "recollect.backends.secret": ("Secret",),
     "recollect.guards.holdback": ("Span",),
     "recollect.guards.injection.detector": ("PromptInjectionDetector",),
     "recollect.guards.language": ("LanguageDetector",),

@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "recollect._lazy",
         "recollect.errors",
         "recollect.messages",
+        "recollect.model_validation",
         "recollect.scope",
         "recollect.tool_pairs",
         "recollect.trace",

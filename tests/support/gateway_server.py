@@ -16,8 +16,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from pydantic import SecretStr
+
 from recollect.backends.gateway.client import GatewaySettings
-from recollect.backends.secret import Secret
 
 KEY = "uk_dont-tell-anybody-4711"
 """The key of the user, which must turn up nowhere but in requests."""
@@ -143,7 +144,7 @@ def settings_for(server: GatewayServer, **changes: Any) -> GatewaySettings:  # n
     values: dict[str, Any] = {
         "base_url": server.url,
         "user_id": "gateway_test_user",
-        "user_key": Secret(KEY),
+        "user_key": SecretStr(KEY),
         "scope": ("current_chat", "resources"),
     }
     return GatewaySettings(**(values | changes))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
-from recollect.memory.json_schema import check_schema, find_problem
+from recollect.memory.json_schema import compile_schema
 from recollect.text.quoting import indent_lines
 from recollect.validation import check_json_object, check_text
 from recollect.working_memory import is_blank
@@ -172,7 +172,7 @@ class JsonSchema:
     def __init__(self, schema: Mapping[str, object]) -> None:
         """Check the schema; it must be one of an object with properties."""
         check_json_object(dict(schema), "schema")
-        check_schema(schema)
+        self._find_problem = compile_schema(schema)
         properties = schema.get("properties")
         if schema.get("type", "object") != "object" or not isinstance(properties, Mapping) or not properties:
             raise InvalidArgumentError(
@@ -199,7 +199,7 @@ class JsonSchema:
         """Refuse fields that the schema does not have, or that do not fit it."""
         if not self._is_open:
             check_names(values, self._fields)
-        if problem := find_problem(values, self._schema):
+        if problem := self._find_problem(values):
             raise InvalidArgumentError("patch", f"does not fit the schema: {problem}")
         return values
 

@@ -1,266 +1,236 @@
-"""The part of JSON Schema that says what a value must look like; other keywords are refused up front.
+"""JSON Schemas for working memory: the library `jsonschema` checks values, the words about problems are ours.
 
-Values of a working memory grow by merging, so `required` counts only for objects within lists, which are
-replaced as a whole.
+The library's own messages quote the value; ours name the place and the rule alone, because a log or a trace
+must not repeat what people said. Keywords that are not listed here are refused up front, so that none is
+ignored in silence. Nothing outside the schema is ever fetched.
 """
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 Schema: TypeAlias = Mapping[str, Any]
 """A JSON Schema as Python reads it."""
 
-_MOST_HOPS = 12  # from schema to schema about one and the same value
-_NOTES = frozenset(
-    {
-        "$comment",
-        "$defs",
-        "$id",
-        "$schema",
-        "default",
-        "definitions",
-        "deprecated",
-        "description",
-        "examples",
-        "format",
-        "readOnly",
-        "title",
-        "writeOnly",
-    }
-)
+_Errors: TypeAlias = "Iterator[ValidationError]"
+
+_MOST_STEPS = 100_000  # about a second; alternatives that nest can need 2**depth of them
+
+_PROBLEMS = {
+    "anyOf": "fits none of the alternatives",
+    "const": "is not the allowed value",
+    "exclusiveMaximum": "must be less than {}",
+    "exclusiveMinimum": "must be more than {}",
+    "maxItems": "must be of a length of at most {}",
+    "maxLength": "must be of a length of at most {}",
+    "maximum": "must be at most {}",
+    "minItems": "must be of a length of at least {}",
+    "minLength": "must be of a length of at least {}",
+    "minimum": "must be at least {}",
+    "not": "is not allowed",
+    "pattern": "does not match the pattern",
+}
+_ONE_SCHEMA = {"items", "additionalProperties", "not"}
+_LISTED_SCHEMAS = {"anyOf", "oneOf", "allOf"}
+_NAMED_SCHEMAS = {"properties", "$defs", "definitions"}
+_OTHERS = {"$ref", "enum", "properties", "required", "type"}
+_KEYWORDS = _OTHERS | _PROBLEMS.keys() | _ONE_SCHEMA | _LISTED_SCHEMAS
+_TEXT_NOTES = {"$comment", "$id", "$schema", "description", "format", "title"}
+_NOTES = {"default", "deprecated", "examples", "readOnly", "writeOnly"} | _TEXT_NOTES
+
+# Python's regular expressions can take for ever; those of Rust take time in proportion to the text, but these
+# few forms have another meaning there.
+_OTHER_MEANING = re.compile(r"\\[<>]|&&|--|~~|\[\[")
 
 
-class _Place(NamedTuple):
-    """Where in a value the check stands."""
-
-    root: Schema
-    path: str = ""
-    in_list: bool = False
-    hops: int = 0
-
-    def at(self, name: str, *, in_list: bool = False) -> "_Place":
-        path = f"{self.path}.{name}" if self.path else name
-        return _Place(self.root, path, self.in_list or in_list)
-
-    def hop(self) -> "_Place":
-        return self._replace(hops=self.hops + 1)
+class _TooManyStepsError(Exception):
+    pass
 
 
-def check_schema(schema: object) -> None:
-    """Refuse a schema with keywords that are not understood, so that nothing is passed over in silence."""
-    if isinstance(schema, bool):
-        return
-    if not isinstance(schema, Mapping):
-        raise InvalidArgumentError("schema", f"holds {schema!r:.60} where a schema belongs")
-    given = cast("Schema", schema)
-    if unknown := sorted(map(str, given.keys() - _KEYWORDS.keys() - _NOTES)):
-        raise InvalidArgumentError(
-            "schema", f"{unknown[0]!r:.60} is not understood; known: {', '.join(sorted(_KEYWORDS))}"
-        )
-    _check_words(given)
-    for inner in _inner_schemas(given):
-        check_schema(inner)
+_steps: ContextVar[Iterator[int]] = ContextVar("steps")
 
 
-def find_problem(value: object, schema: Schema) -> str | None:
-    """Return what does not fit, by its place and without the value itself, or None."""
-    return _problem(value, schema, _Place(schema))
+def compile_schema(schema: Schema) -> Callable[[object], str | None]:
+    """Check a schema, and return a function that says what of a value does not fit it, or None.
+
+    A working memory is filled in bit by bit, but a list is replaced as a whole. So `required` counts within
+    lists alone, and the library is given the schema twice:
+
+        {"required": ["a"], "items": {"$ref": "#"}}
+        → free   = {"each": {"$ref": listed}, …}
+          listed = {"required": ["a"], "each": {"$ref": listed}, …}
+
+    `each` is what checks the items; `items` stays beside it for references that lead through it.
+    """
+    from jsonschema import Draft202012Validator
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    # With an empty registry a reference that got past the checks would still not be fetched.
+    meta: Any = Draft202012Validator(Draft202012Validator.META_SCHEMA, registry=EMPTY_REGISTRY)
+    for error in meta.iter_errors(dict(schema)):
+        # One word is the first alternative of `type`, and says more than that a list would be another.
+        first = error.context[0] if error.context else error
+        raise InvalidArgumentError("schema", f"is no JSON Schema: {_describe(first)}")
+    copies: list[dict[str, Any]] = []
+    trees = {"free": _copy(schema, copies, in_list=False), "listed": _copy(schema, copies, in_list=True)}
+    _resolve_references({"$defs": trees}, copies)
+    return partial(_find_problem, _make_validator_class()(trees["free"], registry=EMPTY_REGISTRY))
 
 
 def _check_words(schema: Schema) -> None:
-    kinds = schema.get("type", [])
-    for kind in cast("list[object]", kinds if isinstance(kinds, list) else [kinds]):
-        if kind not in _TYPES:
-            raise InvalidArgumentError("schema", f"{kind!r:.60} is not a type; use {', '.join(_TYPES)}")
-    if "pattern" in schema:
-        try:
-            re.compile(schema["pattern"])
-        except (re.error, TypeError) as error:
-            raise InvalidArgumentError("schema", f"'pattern' is no regular expression: {error}") from None
-    if not str(schema.get("$ref", "#")).startswith("#"):
+    if unknown := sorted(schema.keys() - _KEYWORDS - _NOTES - _NAMED_SCHEMAS):
+        raise InvalidArgumentError(
+            "schema", f"{unknown[0]!r:.60} is not understood; known: {', '.join(sorted(_KEYWORDS))}"
+        )
+    try:
+        re.compile(schema.get("pattern", ""))
+    except re.error as error:
+        raise InvalidArgumentError("schema", f"'pattern' is no regular expression: {error}") from None
+    if not schema.get("$ref", "#").startswith("#"):
         raise InvalidArgumentError("schema", "'$ref' may only point into the schema itself (#/$defs/…)")
 
 
-def _inner_schemas(schema: Schema) -> list[object]:
-    found: list[object] = [
-        schema[word] for word in ("items", "additionalProperties", "not") if word in schema
-    ]
-    for word in ("anyOf", "oneOf", "allOf"):
-        found += _as(list, schema.get(word, []), word)
-    for word in ("properties", "$defs", "definitions"):
-        found += _as(dict, schema.get(word, {}), word).values()
-    return found
-
-
-def _as(kind: type[Any], value: object, word: str) -> Any:  # noqa: ANN401 - a list or a dict, as asked for
-    if not isinstance(value, kind):
-        raise InvalidArgumentError("schema", f"{word!r} must be a {kind.__name__}")
-    return value
-
-
-def _problem(value: object, schema: object, place: _Place) -> str | None:
+def _copy(schema: Any, copies: list[dict[str, Any]], *, in_list: bool) -> dict[str, Any]:  # noqa: ANN401 - or a bool
+    """Copy a schema without its notes, and with references that stay in the same tree."""
     if isinstance(schema, bool):
-        return None if schema else _at(place, "is not allowed")
-    if place.hops > _MOST_HOPS:
-        return _at(place, "cannot be checked: the schema refers to itself")
-    for word, argument in cast("Schema", schema).items():
-        if word in _KEYWORDS and (problem := _KEYWORDS[word](value, argument, cast("Schema", schema), place)):
-            return problem
-    return None
+        # For what a bare false refuses the library names no place.
+        schema = {} if schema else {"not": {}}
+    _check_words(schema)
+    copy = partial(_copy, copies=copies, in_list=in_list)
+    copied: dict[str, Any] = {}
+    for word, argument in schema.items():
+        if word in _ONE_SCHEMA:
+            copied[word] = copy(argument)
+        elif word in _LISTED_SCHEMAS:
+            copied[word] = [copy(inner) for inner in argument]
+        elif word in _NAMED_SCHEMAS:
+            copied[word] = {name: copy(inner) for name, inner in argument.items()}
+        elif word == "$ref":
+            copied[word] = f"#/$defs/{'listed' if in_list else 'free'}{argument[1:]}"
+        elif word not in _NOTES and (in_list or word != "required"):
+            copied[word] = argument
+    if "items" in schema:
+        copied["each"] = copied["items"] if in_list else _copy(schema["items"], copies, in_list=True)
+    copies.append(copied)
+    return copied
 
 
-def _at(place: _Place, problem: str) -> str:
-    return f"{place.path[:200] or 'the value'} {problem}"
+def _resolve_references(whole: Schema, copies: list[dict[str, Any]]) -> None:
+    """Put the schema that is meant in the place of each pointer.
+
+    The library would look it up at each use, by code that panics where Python's stack is full.
+    """
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
+
+    resolver = EMPTY_REGISTRY.resolver_with_root(DRAFT202012.create_resource(whole))
+    known = {id(copy) for copy in copies}
+    targets: dict[str, Any] = {}
+    for pointer in {copy["$ref"] for copy in copies if "$ref" in copy}:
+        with suppress(Unresolvable):
+            targets[pointer] = resolver.lookup(pointer).contents
+        if id(targets.get(pointer)) not in known:
+            shown = re.sub(r"^#/\$defs/(free|listed)", "#", pointer)
+            raise InvalidArgumentError("schema", f"'$ref' leads to no schema: {shown!r:.80}")
+    for copy in copies:
+        if "$ref" in copy:
+            copy["$ref"] = targets[copy["$ref"]]
 
 
-def _type(value: object, kinds: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    wanted = cast("list[str]", kinds if isinstance(kinds, list) else [kinds])
-    if any(_TYPES[kind](value) for kind in wanted):
-        return None
-    return _at(place, f"must be {' or '.join(wanted)}")
+class _Types:
+    """The types of JSON in plain Python; the library's own table panics where Python's stack is full."""
+
+    _OTHERS: ClassVar[dict[str, Any]] = {"object": dict, "array": list, "string": str, "null": type(None)}
+
+    def is_type(self, value: object, kind: str) -> bool:
+        if isinstance(value, bool):
+            return kind == "boolean"
+        if isinstance(value, int):
+            return kind in ("integer", "number")
+        if isinstance(value, float):
+            return kind == "number" or (kind == "integer" and value.is_integer())
+        return isinstance(value, self._OTHERS.get(kind, ()))
 
 
-def _enum(value: object, allowed: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    return (
-        None if any(_equal(value, item) for item in allowed) else _at(place, "is none of the allowed values")
-    )
+@cache
+def _make_validator_class() -> Any:  # noqa: ANN401 - the library's type does not show all that we use
+    from jsonschema import Draft202012Validator, validators
+
+    checks = {word: Draft202012Validator.VALIDATORS[word] for word in _KEYWORDS - {"items"}}
+    checks |= {"each": Draft202012Validator.VALIDATORS["items"]}
+    checks |= {"$ref": _check_reference, "additionalProperties": _check_additional, "pattern": _check_pattern}
+    counted: dict[str, Any] = {word: partial(_check_counted, check) for word, check in checks.items()}
+    return cast("Any", validators).create(Draft202012Validator.META_SCHEMA, counted, type_checker=_Types())
 
 
-def _const(value: object, wanted: object, _: Schema, place: _Place) -> str | None:
-    return None if _equal(value, wanted) else _at(place, "is not the allowed value")
+def _check_counted(check: Callable[..., _Errors], *arguments: object) -> _Errors:
+    if next(_steps.get(), None) is None:
+        raise _TooManyStepsError
+    return check(*arguments)
 
 
-def _properties(value: object, properties: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    if not isinstance(value, dict):
-        return None
-    for name, item in cast("dict[str, object]", value).items():
-        if name in properties and (problem := _problem(item, properties[name], place.at(name))):
-            return problem
-    return None
+def _check_additional(validator: Any, additional: Schema, value: object, schema: Schema) -> _Errors:  # noqa: ANN401
+    """Do as the library does, but name each property as a place of its own."""
+    for name, item in cast("Schema", value).items() if isinstance(value, dict) else ():
+        if name not in schema.get("properties", {}):
+            yield from validator.descend(item, additional, path=name)
 
 
-def _additional(value: object, schema: object, whole: Schema, place: _Place) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    known = whole.get("properties", {})
-    for name, item in cast("dict[str, object]", value).items():
-        if name not in known and (problem := _problem(item, schema, place.at(name))):
-            return problem
-    return None
+def _check_reference(validator: Any, target: Schema, value: object, _: Schema) -> _Errors:  # noqa: ANN401
+    return validator.descend(value, target)
 
 
-def _required(value: object, names: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    if not place.in_list or not isinstance(value, dict):
-        return None
-    missing = [name for name in names if name not in value]
-    return _at(place, f"lacks {missing[0]!r}") if missing else None
+def _check_pattern(_: object, pattern: str, value: object, __: Schema) -> _Errors:
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not _compile_pattern(pattern)(value):
+        yield ValidationError("")
 
 
-def _items(value: object, schema: object, _: Schema, place: _Place) -> str | None:
-    if isinstance(value, list):
-        for index, item in enumerate(cast("list[object]", value)):
-            if problem := _problem(item, schema, place.at(str(index), in_list=True)):
-                return problem
-    return None
+@lru_cache(maxsize=256)
+def _compile_pattern(pattern: str) -> Callable[[str], object]:
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    if not _OTHER_MEANING.search(pattern):
+        try:
+            return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
+        except SchemaError:  # it looks around or back, which only Python's can
+            pass
+    return re.compile(pattern).search
 
 
-def _any_of(value: object, schemas: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    problems = [_problem(value, schema, place.hop()) for schema in schemas]
-    return None if None in problems else _at(place, "fits none of the alternatives")
+def _find_problem(validator: Any, value: object) -> str | None:  # noqa: ANN401 - as above
+    _steps.set(iter(range(_MOST_STEPS)))
+    try:
+        error = next(validator.iter_errors(value), None)
+    except (RecursionError, _TooManyStepsError):
+        return f"cannot be checked in {_MOST_STEPS:,} steps: too deep, or the schema refers to itself"
+    return None if error is None else _describe(error)
 
 
-def _one_of(value: object, schemas: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    fitting = [_problem(value, schema, place.hop()) for schema in schemas].count(None)
-    return None if fitting == 1 else _at(place, f"fits {fitting} of the alternatives, not one")
+def _describe(error: "ValidationError") -> str:
+    place = ".".join(map(str, error.absolute_path))[:200] or "the value"
+    return f"{place} {_describe_rule(str(error.validator), error.validator_value, error)}"
 
 
-def _all_of(value: object, schemas: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    for schema in schemas:
-        if problem := _problem(value, schema, place.hop()):
-            return problem
-    return None
-
-
-def _not(value: object, schema: object, _: Schema, place: _Place) -> str | None:
-    inner = _problem(value, schema, place.hop())
-    return None if inner else _at(place, "is not allowed")
-
-
-def _ref(value: object, pointer: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    target: Any = place.root
-    for step in [part for part in str(pointer)[1:].split("/") if part]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if not isinstance(target, Mapping) or name not in target:
-            return _at(place, f"cannot be checked: the schema has no {pointer!r:.80}")
-        target = cast("Schema", target)[name]
-    return _problem(value, target, place.hop())
-
-
-def _pattern(value: object, pattern: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-    if not isinstance(value, str) or re.search(pattern, value):
-        return None
-    return _at(place, "does not match the pattern")
-
-
-def _limit(kind: str, holds: Callable[[Any, Any], bool], words: str) -> "_Keyword":
-    """Make the check of a keyword that bounds a number, or the length of a text, list or object."""
-    measures: dict[str, Callable[[object], Any]] = {
-        "number": lambda value: value if _is_number(value) else None,
-        "text": lambda value: len(value) if isinstance(value, str) else None,
-        "list": lambda value: len(cast("list[object]", value)) if isinstance(value, list) else None,
-    }
-
-    def check(value: object, bound: Any, _: Schema, place: _Place) -> str | None:  # noqa: ANN401 - of a schema
-        size = measures[kind](value)
-        return None if size is None or holds(size, bound) else _at(place, f"must be {words} {bound}")
-
-    return check
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _equal(left: object, right: object) -> bool:
-    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
-
-
-_TYPES: dict[str, Callable[[object], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "integer": lambda value: _is_number(value) and value == int(cast("float", value)),
-    "number": _is_number,
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-}
-
-_Keyword: TypeAlias = Callable[[object, Any, Schema, _Place], str | None]
-
-_KEYWORDS: dict[str, _Keyword] = {
-    "type": _type,
-    "enum": _enum,
-    "const": _const,
-    "properties": _properties,
-    "additionalProperties": _additional,
-    "required": _required,
-    "items": _items,
-    "anyOf": _any_of,
-    "oneOf": _one_of,
-    "allOf": _all_of,
-    "not": _not,
-    "$ref": _ref,
-    "pattern": _pattern,
-    "minimum": _limit("number", lambda size, bound: size >= bound, "at least"),
-    "maximum": _limit("number", lambda size, bound: size <= bound, "at most"),
-    "exclusiveMinimum": _limit("number", lambda size, bound: size > bound, "more than"),
-    "exclusiveMaximum": _limit("number", lambda size, bound: size < bound, "less than"),
-    "minLength": _limit("text", lambda size, bound: size >= bound, "of a length of at least"),
-    "maxLength": _limit("text", lambda size, bound: size <= bound, "of a length of at most"),
-    "minItems": _limit("list", lambda size, bound: size >= bound, "of a length of at least"),
-    "maxItems": _limit("list", lambda size, bound: size <= bound, "of a length of at most"),
-}
+def _describe_rule(rule: str, argument: Any, error: "ValidationError") -> str:  # noqa: ANN401 - of a schema
+    match rule:
+        case "type":
+            return f"must be {argument if isinstance(argument, str) else ' or '.join(argument)}"
+        case "enum":
+            return f"is none of the allowed values: {', '.join(map(repr, argument)):.200}"
+        case "required":
+            present = cast("Schema", error.instance)
+            return f"lacks {next(name for name in argument if name not in present)!r:.80}"
+        case "oneOf":
+            return f"fits {'none' if error.context else 'more than one'} of the alternatives, not one"
+        case _:
+            return _PROBLEMS.get(rule, f"breaks the rule {rule!r}").format(argument)

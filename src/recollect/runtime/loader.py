@@ -6,7 +6,6 @@ What the file says is decided here, once. Another mode needs another engine: loa
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +15,6 @@ from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
-from recollect.backends.secret import HIDDEN
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config
@@ -27,6 +25,7 @@ from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
 from recollect.storage.opening import StoreHandle
 
+_HIDDEN = "*" * 10
 _PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 
 
@@ -103,7 +102,8 @@ class EngineLoader:
         """
         config = load_config(self._path)
         if model is not None:
-            config = replace(config, model=model if isinstance(model, str) else type(model).__name__)
+            name = model if isinstance(model, str) else type(model).__name__
+            config = config.model_copy(update={"model": name})
         handle = StoreHandle(config.store)
         backend = _make_backend(config, handle)
         processor = BackendProcessor(
@@ -157,5 +157,5 @@ def _without_password(address: str) -> str:
     before, at, host = rest.rpartition("@")
     user, colon, _ = before.partition(":")
     # PostgreSQL also takes a password among the parameters.
-    shown = _PASSWORD.sub(rf"\1={HIDDEN}", host)
-    return f"{head}{separator}{user}{colon}{HIDDEN if colon else ''}{at}{shown}"
+    shown = _PASSWORD.sub(rf"\1={_HIDDEN}", host)
+    return f"{head}{separator}{user}{colon}{_HIDDEN if colon else ''}{at}{shown}"

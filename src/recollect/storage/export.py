@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.scope import Scope
@@ -19,12 +19,9 @@ from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.export_format import (
     EVENT_FIELDS,
     FORMAT,
-    Parcel,
-    ParcelThread,
     event_line,
     memory_line,
     message_line,
-    read_parcel,
     state_line,
     thread_line,
     working_memory_line,
@@ -40,6 +37,9 @@ from recollect.storage.turns import (
 )
 from recollect.storage.users import KINDS
 from recollect.working_memory import KEPT_VERSIONS
+
+if TYPE_CHECKING:
+    from recollect.storage.export_reader import Export, ExportedThread
 
 
 class Transfer(StoreCore):
@@ -60,8 +60,10 @@ class Transfer(StoreCore):
         threads, events that are new are added, and of two memory values, states or working memories the newer
         one stays.
         """
-        parcel = await asyncio.to_thread(read_parcel, await _collected(lines))
-        work = partial(_import, parcel, scope, merge=merge, time=to_micros(self._clock()))
+        from recollect.storage.export_reader import read_export
+
+        export = await asyncio.to_thread(read_export, await _collected(lines))
+        work = partial(_import, export, scope, merge=merge, time=to_micros(self._clock()))
         return await self._write(work, scope, heavy=True)
 
 
@@ -92,9 +94,9 @@ async def _collected(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
     return list(lines)
 
 
-def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transaction[dict[str, int]]:
+def _import(export: "Export", scope: Scope, *, merge: bool, time: int) -> Transaction[dict[str, int]]:
     keys = user_keys(scope)
-    count = len(parcel.messages) + len(parcel.memory) + len(parcel.events) + 1
+    count = len(export.messages) + len(export.memory) + len(export.events) + 1
     _, drawn, *counted = yield Step(
         [
             Statement("lock_user", keys),
@@ -105,17 +107,17 @@ def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transact
     if not merge and any(rows[0][0] for rows in counted):
         raise ConflictError("something is kept about this user already; erase it first, or merge")
     numbers = iter(numbers_drawn(drawn, count))
-    for message in parcel.messages.values():
+    for message in export.messages.values():
         message.number = next(numbers)
     threads = written = 0
-    for thread in parcel.threads.values():
+    for thread in export.threads.values():
         is_new, fresh = yield from _import_thread(keys, thread, time)
         threads += is_new
         written += fresh
-    memory = yield from _import_memory(keys, [*parcel.memory.values()], numbers)
-    state = yield from _import_state(keys, parcel.state)
-    working_memory = yield from _import_working_memory(keys, [*parcel.working_memory.values()])
-    events = yield from _import_events(keys, parcel.events, numbers)
+    memory = yield from _import_memory(keys, [*export.memory.values()], numbers)
+    state = yield from _import_state(keys, export.state)
+    working_memory = yield from _import_working_memory(keys, [*export.working_memory.values()])
+    events = yield from _import_events(keys, export.events, numbers)
     return {
         "threads": threads,
         "messages": written,
@@ -126,7 +128,7 @@ def _import(parcel: Parcel, scope: Scope, *, merge: bool, time: int) -> Transact
     }
 
 
-def _import_thread(user: Params, thread: ParcelThread, time: int) -> Transaction[tuple[bool, int]]:
+def _import_thread(user: Params, thread: "ExportedThread", time: int) -> Transaction[tuple[bool, int]]:
     """Write what is new of a thread; say whether all of it was, and how many messages were."""
     keys = {**user, **thread.keys}
     ids = json.dumps([item.message.id for item in thread.messages])

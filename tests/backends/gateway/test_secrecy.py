@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
 import pytest
+from pydantic import SecretStr
 from tests.backends.audit_list import AuditList
 from tests.backends.gateway.failure_modes import MODES, SHORT, Mode
 from tests.support.gateway_server import KEY, GatewayServer, echoes, gateway_server, never, settings_for
@@ -19,7 +20,6 @@ from recollect import MemoryGatewayError
 from recollect.backends.base import CompletedRun, StartedRun
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
-from recollect.backends.secret import Secret
 
 pytestmark = pytest.mark.anyio
 
@@ -170,7 +170,7 @@ async def test_no_error_is_being_handled_when_the_typed_one_is_raised() -> None:
 async def test_settings_show_and_compare_without_the_key() -> None:
     """Settings of equal keys are equal, and neither shows its key."""
     async with gateway_server() as server:
-        one, other = settings_for(server), settings_for(server, user_key=Secret(KEY + "x"))
+        one, other = settings_for(server), settings_for(server, user_key=SecretStr(KEY + "x"))
     assert one == settings_for(server)
     assert one != other
     assert repr(one) == repr(other)

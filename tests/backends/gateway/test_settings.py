@@ -1,15 +1,16 @@
 """The gateway's settings: what no call could be made with is refused, without quoting it."""
 
 import math
+import pickle
 import sys
 from typing import Any
 
 import pytest
+from pydantic import SecretStr, ValidationError
 from tests.support.gateway_server import KEY
 
 from recollect import InvalidArgumentError, MissingExtraError
 from recollect.backends.gateway.client import GatewaySettings, MemoryGatewayClient
-from recollect.backends.secret import Secret
 
 
 def settings(**changes: Any) -> GatewaySettings:  # noqa: ANN401 - those of the settings
@@ -17,7 +18,7 @@ def settings(**changes: Any) -> GatewaySettings:  # noqa: ANN401 - those of the 
     values: dict[str, Any] = {
         "base_url": "https://memory.example",
         "user_id": "ada",
-        "user_key": Secret(KEY),
+        "user_key": SecretStr(KEY),
         "scope": ("current_chat",),
     }
     return GatewaySettings(**(values | changes))
@@ -118,8 +119,33 @@ def test_wrong_values_are_refused_by_name(name: str, value: object) -> None:
 
 def test_settings_cannot_be_changed() -> None:
     """What a run reads is what was checked."""
-    with pytest.raises(AttributeError):
+    with pytest.raises(ValidationError, match="frozen"):
         settings().top_k = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("text", ["", "  ", f"{KEY}\x00", f"{KEY}\ud800"])
+def test_text_that_no_key_can_be_is_refused_without_quoting_it(text: str) -> None:
+    """Nor is it in what the error came from."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        settings(user_key=SecretStr(text))
+    assert caught.value.argument == "user_key"
+    assert KEY not in f"{caught.value!r} {caught.value.__context__!r} {caught.value.__cause__!r}"
+
+
+def test_settings_show_their_key_nowhere() -> None:
+    """Neither printed nor as JSON; a pickle, which would have to hold it, is refused."""
+    found = settings()
+    printed = [repr(found), str(found), f"{found}", repr(vars(found)), repr(found.model_dump())]
+    assert not [text for text in (*printed, found.model_dump_json()) if KEY in text]
+    with pytest.raises(TypeError, match="may hold secrets") as caught:
+        pickle.dumps(found)
+    assert KEY not in str(caught.value)
+
+
+def test_unknown_setting_is_refused_by_name() -> None:
+    """A misspelt one is not passed over."""
+    with pytest.raises(InvalidArgumentError, match="topk: is not known here"):
+        settings(topk=5)
 
 
 def test_missing_extra_is_said_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (gateway(baseUrl="http://[1::"), "memory.gateway.baseUrl", "must be an address as http"),
     (gateway(baseUrl=f"http://me:{KEY}@host"), "memory.gateway.baseUrl", "no user, password"),
     (gateway(baseUrl=f"http://host/?key={KEY}"), "memory.gateway.baseUrl", "no user, password"),
-    (gateway(userId=5), "memory.gateway.userId", "must be text, not 5"),
+    (gateway(userId=5), "memory.gateway.userId", "must be text, not a whole number"),
     (gateway(userId="a\x00b"), "memory.gateway.userId", ""),
-    (gateway(userKey=[KEY, 5]), "memory.gateway.userKey", "is missing or empty"),
+    (gateway(userKey=[KEY, 5]), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(userKey=12345), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(userKeyEnv="RECOLLECT_NOT_SET"), "memory.gateway.userKey", "and so is userKeyEnv"),
     (
@@ -39,7 +39,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     (gateway(userKey=None, userKeyEnv=KEY), "memory.gateway.userKeyEnv", "(not shown, because"),
     (gateway(userKey=None, userKeyEnv="\ud800"), "memory.gateway.userKeyEnv", "must be the name of"),
-    (gateway(userKey={"value": KEY}), "memory.gateway.userKey", "is missing or empty"),
+    (gateway(userKey={"value": KEY}), "memory.gateway.userKey", "must be text that is not empty"),
     (gateway(appId=""), "memory.gateway.appId", "must not be empty"),
     (gateway(scope="resources"), "memory.gateway.scope", "one or more of"),
     (gateway(scope=["resources", "resources"]), "memory.gateway.scope", "each once"),
@@ -50,7 +50,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (gateway(zebra=1), "memory.gateway.zebra", "known are appId"),
     ({"memoy": {}}, "memoy", "did you mean 'memory'?"),
     ({"memory": {"curated": {"folders": "x"}}}, "memory.curated.folders", "did you mean 'folder'?"),
-    ({"memory": {"curated": {"memoryLimit": 0}}}, "memory.curated.memoryLimit", "from 1 to"),
+    ({"memory": {"curated": {"memoryLimit": 0}}}, "memory.curated.memoryLimit", "must be 1 or more"),
     ({"memory": {"curated": {"approval": "yes"}}}, "memory.curated.approval", "must be true or false"),
     ({"memory": []}, "memory", "must be an object { … }, not a list"),
     ({"memory": {"gateway": 5}}, "memory.gateway", "must be an object"),
@@ -64,10 +64,16 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"persist": "never"}, "persist", 'must be "before" or "after"'),
     ({"tools": "notes:add"}, "tools", "must be a list"),
     ({"tools": ["notes"]}, "tools[0]", 'must be "module:function"'),
+    ({"maxToolRounds": 1001}, "maxToolRounds", "must be 1,000 or less"),
     ({"guards": [5]}, "guards[0]", "must be an object"),
+    (
+        {"guards": [{"name": "PIIDetector", "side": KEY}]},
+        "guards[0].side",
+        'must be "input", "output" or "both"',
+    ),
     ({"guards": [{"strategy": "block"}]}, "guards[0].name", "is missing or empty"),
-    ({"lastMessages": -1}, "lastMessages", "from 0 to 10,000"),
-    ({"maxToolRounds": 0}, "maxToolRounds", "from 1 to 1,000"),
+    ({"lastMessages": -1}, "lastMessages", "must be 0 or more"),
+    ({"maxToolRounds": 0}, "maxToolRounds", "must be 1 or more"),
     ({"agentId": ""}, "agentId", "must not be empty"),
     ({"agentId": "x" * 600}, "agentId", "at most 512"),
     ({"model": {"name": "test"}}, "model", "must be text, not an object"),
@@ -145,7 +151,7 @@ def test_the_user_key_may_come_from_the_environment(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("GARDEN_KEY", KEY)
     settings = load(tmp_path, gateway(userKey=None, userKeyEnv="GARDEN_KEY")).gateway
     assert settings is not None
-    assert settings.user_key.reveal() == KEY
+    assert settings.user_key.get_secret_value() == KEY
 
 
 def test_an_address_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:

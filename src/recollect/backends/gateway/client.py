@@ -3,15 +3,25 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from recollect.backends.base import RecalledItem
 from recollect.backends.gateway.http import Answer, Failure, JsonPoster
-from recollect.backends.secret import Secret
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
 from recollect.messages import clean_text
-from recollect.validation import check_id, check_int
+from recollect.model_validation import Id, StrictModel, find_problem
+from recollect.validation import check_id, check_text
 
 SCOPES = ("current_chat", "resources", "all_user_memory")
 """Where a gateway can be told to search."""
@@ -24,31 +34,86 @@ _SHORTEST_KEY = 8  # a shorter one may stand in an address by chance
 _Operation: TypeAlias = Literal["search", "add", "flush"]
 
 
-@dataclass(frozen=True, slots=True)
-class GatewaySettings:
+def _check_address(address: str) -> str:
+    """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
+    check_id(address, "")
+    try:
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_alone = "@" not in parts.netloc and not parts.query and not parts.fragment
+    except ValueError:
+        is_usable, is_alone = False, True
+    if not is_alone:
+        raise InvalidArgumentError("", "must be an address alone: no user, password, query or fragment")
+    # The parser overlooks line breaks.
+    if not is_usable or not address.isprintable() or " " in address:
+        raise InvalidArgumentError("", "must be an address as http://127.0.0.1:8010")
+    return address
+
+
+def _check_key(value: object) -> SecretStr:
+    """Take a key that is out of sight already: a plain text would stand in tracebacks."""
+    if not isinstance(value, SecretStr):
+        raise InvalidArgumentError("", "must be a SecretStr of Pydantic")
+    if not check_text(value.get_secret_value(), "").strip():
+        raise InvalidArgumentError("", "must not be empty")
+    return value
+
+
+def _check_scope(value: object) -> tuple[str, ...]:
+    names = cast("tuple[str, ...]", value) if isinstance(value, tuple) else ()
+    if not names or any(name not in SCOPES or names.count(name) > 1 for name in names):
+        raise InvalidArgumentError("", f"must be a list of one or more of {', '.join(SCOPES)}, each once")
+    return names
+
+
+Key: TypeAlias = Annotated[SecretStr, BeforeValidator(_check_key)]
+"""The key of a user."""
+
+Scopes: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_check_scope)]
+"""Where to search."""
+
+
+class GatewayAccess(StrictModel):
     """Where a memory gateway is, whose memory it holds for us, and how it is searched."""
 
-    base_url: str
-    user_id: str
-    user_key: Secret
-    scope: tuple[str, ...]
-    app_id: str = "default"
-    project_id: str = "default"
-    top_k: int = 8
-    timeout_seconds: float = 10.0
-    agent_id: str = "recollect"
+    user_id: Id = Field(description="the id of the user whose memory it is")
+    user_key: Key
+    base_url: Annotated[str, AfterValidator(_check_address)] = Field(
+        description="the gateway's address, as in http://127.0.0.1:8010"
+    )
+    scope: Scopes
+    app_id: Id = "default"
+    project_id: Id = "default"
+    top_k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
 
-    def __post_init__(self) -> None:
-        """Refuse what no call could be made with."""
-        _check_address(self.base_url)
-        for name in ("user_id", "app_id", "project_id", "agent_id"):
-            check_id(getattr(self, name), name)
-        if not isinstance(cast("object", self.user_key), Secret):
-            raise InvalidArgumentError("user_key", "must be a Secret")
-        _check_apart(self.base_url, self.user_key)
-        _check_scope(self.scope)
-        check_int(self.top_k, "top_k", minimum=1, maximum=MOST_RESULTS)
-        _check_seconds(self.timeout_seconds)
+    @field_validator("base_url")
+    @classmethod
+    def _check_apart(cls, address: str, info: ValidationInfo) -> str:
+        """Refuse a key within the address, which every status shows."""
+        key = info.data["user_key"].get_secret_value() if "user_key" in info.data else ""
+        if len(key) >= _SHORTEST_KEY and key in address:
+            raise InvalidArgumentError("", "holds the key, which is a secret; take it out of the address")
+        return address
+
+
+class GatewaySettings(GatewayAccess):
+    """Where a memory gateway is, whose memory it holds for us, how it is searched, and who we are there."""
+
+    agent_id: Id = "recollect"
+
+    if not TYPE_CHECKING:  # a checker reads the fields instead
+
+        def __init__(self, **values: object) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                place, problem = find_problem(error)
+            else:
+                return
+            values.clear()  # a traceback can show the variables, and an address may hold a password
+            raise InvalidArgumentError(place, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,40 +236,3 @@ def _number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _check_address(value: object) -> None:
-    """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
-    name = "base_url"
-    address = check_id(value, name)
-    try:
-        parts = urlsplit(address)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        is_alone = "@" not in parts.netloc and not parts.query and not parts.fragment
-    except ValueError:
-        is_usable, is_alone = False, True
-    if not is_alone:
-        raise InvalidArgumentError(name, "must be an address alone: no user, password, query or fragment")
-    # The parser overlooks line breaks.
-    if not is_usable or not address.isprintable() or " " in address:
-        raise InvalidArgumentError(name, "must be an address as http://127.0.0.1:8010")
-
-
-def _check_apart(address: str, key: Secret) -> None:
-    """Refuse a key within the address, which every status shows."""
-    if len(key.reveal()) >= _SHORTEST_KEY and key.reveal() in address:
-        raise InvalidArgumentError("base_url", "holds the key, which is a secret; take it out of the address")
-
-
-def _check_scope(value: object) -> None:
-    names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
-    if not names or any(name not in SCOPES or names.count(name) > 1 for name in names):
-        raise InvalidArgumentError(
-            "scope", f"must be a list of one or more of {', '.join(SCOPES)}, each once"
-        )
-
-
-def _check_seconds(value: object) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 < cast("float", value) < math.inf:
-        raise InvalidArgumentError("timeout_seconds", f"must be a number above 0, not {value!r:.60}")

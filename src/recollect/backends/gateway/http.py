@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from recollect.backends.secret import Secret
+from pydantic import SecretStr
+
 from recollect.errors import requires_extra
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class _Opened:
 
 
 def _encoded(payload: Mapping[str, object]) -> bytes:
-    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=Secret.reveal)
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=SecretStr.get_secret_value)
     return text.encode("utf-8", "replace")
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from recollect.backends.secret import Secret
+from pydantic import SecretStr
+
 from recollect.errors import ConfigError
 
 FOLDER = ".recollect"
@@ -116,14 +117,17 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _locked(value: object, key: str = "") -> object:
-    """Put every text whose key looks like that of a secret into a `Secret`, also where it is misspelt."""
+    """Put every text whose key looks like that of a secret into a `SecretStr`, also where it is misspelt.
+
+    A key that cannot be one, as a number or one with line breaks, becomes an empty one.
+    """
     if isinstance(value, dict):
         items = cast("dict[str, object]", value)
         return {name: _locked(item, key if _names_a_key(key) else name) for name, item in items.items()}
     if isinstance(value, list):
         return [_locked(item, key) for item in cast("list[object]", value)]
     if _names_a_key(key) and value is not None:
-        return Secret(value) if isinstance(value, str) and can_be_secret(value) else UNUSABLE_KEY
+        return SecretStr(value if isinstance(value, str) and can_be_secret(value) else "")
     return value
 
 
@@ -136,15 +140,3 @@ def _names_a_key(name: str) -> bool:
 def can_be_secret(text: str) -> bool:
     """Whether a text can be a key: it says something, and nothing that no request could carry."""
     return bool(text.strip()) and text.isprintable()
-
-
-class _UnusableKey:
-    """Stands where a key was that is empty, or no text."""
-
-    def __repr__(self) -> str:
-        """Say what it is."""
-        return "an empty or unusable key"
-
-
-UNUSABLE_KEY = _UnusableKey()
-"""What is read in place of a key that cannot be one."""

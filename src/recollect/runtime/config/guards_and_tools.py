@@ -3,12 +3,14 @@
 import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, cast
 
-from recollect.backends.secret import Secret
+from pydantic import SecretStr
+from pydantic.alias_generators import to_camel, to_snake
+
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.guards.injection.detector import PromptInjectionDetector
 from recollect.guards.language import LanguageDetector
@@ -18,13 +20,10 @@ from recollect.guards.pii.detector import PIIDetector
 from recollect.guards.token_limiter import TokenLimiterProcessor
 from recollect.guards.tool_call_filter import ToolCallFilterProcessor
 from recollect.guards.unicode_normalizer import UnicodeNormalizer
+from recollect.model_validation import Problem
 from recollect.pipeline.processor import Processor
-from recollect.runtime.config.settings import GuardConfig, camel_case, either, shown, suggestion
-
-Side: TypeAlias = Literal["input", "output", "both"]
-"""Where a guard stands: before the model, behind it, or on both sides."""
-
-_SIDES: tuple[Side, ...] = get_args(Side)
+from recollect.runtime.config.settings import GuardConfig, Side, suggest
+from recollect.validation import check_id
 
 GUARDS: Mapping[str, tuple[Callable[..., Processor], Side]] = {
     "UnicodeNormalizer": (UnicodeNormalizer, "both"),
@@ -49,22 +48,20 @@ class Guards(NamedTuple):
 def make_guards(configs: Sequence[GuardConfig]) -> Guards:
     """Make the guards that a file lists; what their constructors refuse is an error of the file."""
     guards = Guards([], [])
-    for config in configs:
+    for place, config in enumerate(configs):
+        key = f"guards[{place}]"
         if config.name not in GUARDS:
-            raise ConfigError(
-                config.key, f"{config.name!r:.60} is not a guard; {suggestion(config.name, GUARDS)}"
-            )
+            raise ConfigError(key, f"is not the name of a guard; {suggest(config.name, GUARDS)}")
         make, usual = GUARDS[config.name]
-        options = {_snake(name): _plain(value) for name, value in config.options.items()}
-        side = options.pop("side", usual)
-        if side not in _SIDES:
-            raise ConfigError(f"{config.key}.side", f"must be {either(_SIDES)}, not {shown(side)}")
-        _check_options(make, config)
-        guard = _made(make, options, config.key)
+        _check_options(make, config, key)
+        guard = _make_guard(make, config.options, key)
+        if isinstance(guard, Problem):
+            raise ConfigError(*guard)
+        side = config.side or usual
         if side != "output":
-            _put(guards.input_side, guard, config)
+            _put(guards.input_side, guard, key)
         if side != "input":
-            _put(guards.output_side, guard, config)
+            _put(guards.output_side, guard, key)
     return guards
 
 
@@ -75,30 +72,50 @@ def load_tools(names: Sequence[str], base: Path) -> list[Callable[..., object]]:
     return [_tool(name, f"tools[{place}]") for place, name in enumerate(names)]
 
 
-def _put(guards: list[Processor], guard: Processor, config: GuardConfig) -> None:
+def _put(guards: list[Processor], guard: Processor, key: str) -> None:
     if any(type(other) is type(guard) for other in guards):
-        raise ConfigError(config.key, f"there is a {config.name} on this side already; give one another side")
+        name = type(guard).__name__
+        raise ConfigError(key, f"there is a {name} on this side already; give one another side")
     guards.append(guard)
 
 
-def _check_options(make: Callable[..., Processor], config: GuardConfig) -> None:
-    known = {camel_case(name): name for name in (*signature(make).parameters, "side")}
+def _check_options(make: Callable[..., Processor], config: GuardConfig, key: str) -> None:
+    known = {to_camel(name): name for name in (*signature(make).parameters, "side")}
     for name in config.options:
-        if _snake(name) not in known.values():
-            key = f"{config.key}.{name:.60}"
-            raise ConfigError(key, f"is no option of {config.name}; {suggestion(name, known)}")
+        if to_snake(name) not in known.values():
+            problem = f"is no option of {config.name}; {suggest(name, known)}"
+            raise ConfigError(f"{key}.{name:.60}", problem)
 
 
-def _made(make: Callable[..., Processor], options: dict[str, Any], key: str) -> Processor:
+def _make_guard(
+    make: Callable[..., Processor], options: Mapping[str, object], key: str
+) -> Processor | Problem:
+    """Raise nothing: an error would hold on to the options."""
+    values = {to_snake(name): _reveal(value) for name, value in options.items()}
     try:
-        return make(**options)
+        check_id(values.get("id", "its own"), "id")
+        return make(**values)
     except InvalidArgumentError as error:
-        raise ConfigError(f"{key}.{camel_case(error.argument)}", error.problem) from None
+        return Problem(f"{key}.{to_camel(error.argument)}", _without_values(error.problem, options))
     except UnicodeError:
-        raise ConfigError(key, "has an option that is not valid text") from None
+        return Problem(key, "has an option that is not valid text")
     except TypeError as error:
         # Python's words name the option and no value: "... missing 1 required argument: 'limit'".
-        raise ConfigError(key, str(error).partition("() ")[2] or "has options that do not fit") from None
+        return Problem(key, str(error).partition("() ")[2] or "has options that do not fit")
+
+
+def _without_values(problem: str, value: object) -> str:
+    """Take out what a guard's own error quotes of its options: people write secrets into wrong places."""
+    shown = f"{_reveal(value)!r:.60}"
+    inner: Iterable[object] = ()
+    if isinstance(value, dict):
+        inner = cast("dict[str, object]", value).values()
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    for item in inner:
+        problem = _without_values(problem, item)
+    is_word = value is None or isinstance(value, bool)
+    return problem if is_word else re.sub(rf"(?<!\w){re.escape(shown)}(?!\w)", "…", problem)
 
 
 def _tool(name: str, key: str) -> Callable[..., object]:
@@ -106,10 +123,10 @@ def _tool(name: str, key: str) -> Callable[..., object]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise ConfigError(key, f"{module_name!r:.60} cannot be imported: {type(error).__name__}") from error
+        raise ConfigError(key, f"names a module that cannot be imported: {type(error).__name__}") from error
     tool = getattr(module, attribute, None)
     if not callable(tool) or not hasattr(tool, "__name__"):
-        raise ConfigError(key, f"{module_name!r:.60} has no function {attribute!r:.60}")
+        raise ConfigError(key, "names a module that has no function of this name")
     return tool
 
 
@@ -120,9 +137,5 @@ def check_names(names: Sequence[str]) -> None:
             raise ConfigError("tools", f"two tools are called {name!r:.60}; rename one of yours")
 
 
-def _plain(value: object) -> object:
-    return value.reveal() if isinstance(value, Secret) else value
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0], name).lower()
+def _reveal(value: object) -> object:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
