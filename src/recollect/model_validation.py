@@ -22,6 +22,7 @@ _PROBLEMS = {
     "json_invalid": "is not JSON ({error})",
     "less_than_equal": "must be {le} or less",
     "literal_error": "must be {expected}",
+    "model_attributes_type": "must be an object {{ … }}",
     "model_type": "must be an object {{ … }}",
     "path_type": "must be text",
     "string_type": "must be text",
@@ -38,6 +39,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (dict, "an object"),
     ((list, tuple), "a list"),
     (SecretStr, "a secret"),
+    (type(None), "null"),
 )
 
 
@@ -67,8 +69,8 @@ def find_problem(error: ValidationError) -> Problem:
     context: dict[str, Any] = first.get("ctx", {})
     cause = context.get("error")
     if isinstance(cause, InvalidArgumentError):
-        inner = f".{cause.argument}" if cause.argument else ""
-        return Problem((place + inner).lstrip("."), cause.problem)
+        inner = cause.argument if cause.argument[:1] in (".", "[") else f".{cause.argument}"
+        return Problem((place + inner).strip("."), cause.problem)
     return Problem(place.lstrip("."), _describe(first["type"], context, first["input"]))
 
 
@@ -79,7 +81,7 @@ def _describe(kind: str, context: dict[str, Any], value: object) -> str:
         return "is not known here"
     bounds = {name: f"{bound:,}".removesuffix(".0") for name, bound in context.items() if _is_number(bound)}
     problem = _PROBLEMS.get(kind, "does not fit").format_map(context | bounds).replace("'", '"')
-    is_other_type = kind.endswith("_type") or not isinstance(value, str | int | float)
+    is_other_type = kind.endswith("_type") or (kind == "literal_error" and not isinstance(value, str))
     return f"{problem}, not {_kind_of(value)}" if is_other_type else problem
 
 

@@ -178,4 +178,4 @@ def _check_json(value: object, place: str, *, depth: int) -> None:
 def _checked_key(key: object, place: str) -> str:
     if not isinstance(key, str):
         raise InvalidArgumentError(place, f"keys must be text, not {type(key).__name__}")
-    return check_text(key, f"a key of {place}")
+    return check_text(key, f"a key of {place or 'the object'}")

@@ -21,7 +21,6 @@ from recollect.cli.options import DEFAULT_CONFIG, Config, Json
 from recollect.cli.output import printable, write_json, write_lines
 from recollect.errors import MemoryNotFoundError, StorageError
 from recollect.runtime.config.file import FILE
-from recollect.runtime.config.settings import load_config
 
 Folder = Annotated[
     Path | None,
@@ -43,6 +42,8 @@ def _configured(config: Path) -> CuratedFolder:
     """Return the memory that a configuration names, within its limits; without one the usual folder."""
     if config == DEFAULT_CONFIG and not (config / FILE).exists():
         return CuratedFolder(Path(DEFAULT_FOLDER))
+    from recollect.runtime.config.settings import load_config
+
     runtime = load_config(config)
     curated = runtime.curated
     if runtime.gateway is not None and not curated.folder.is_dir():

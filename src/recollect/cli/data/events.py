@@ -20,7 +20,6 @@ from recollect.cli.options import (
 )
 from recollect.cli.output import console, printable, write_json
 from recollect.errors import InvalidArgumentError
-from recollect.runtime.config.settings import load_config
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
@@ -55,6 +54,8 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
     """
     _check_together(context, user)
     if user is None:
+        from recollect.runtime.config.settings import load_config
+
         runtime = load_config(config)
         address, scope = runtime.store, Scope(None, runtime.user_id, session)
     else:

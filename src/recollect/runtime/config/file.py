@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from pydantic import SecretStr
-
 from recollect.errors import ConfigError
 
 FOLDER = ".recollect"
@@ -121,6 +119,8 @@ def _locked(value: object, key: str = "") -> object:
 
     A key that cannot be one, as a number or one with line breaks, becomes an empty one.
     """
+    from pydantic import SecretStr
+
     if isinstance(value, dict):
         items = cast("dict[str, object]", value)
         return {name: _locked(item, key if _names_a_key(key) else name) for name, item in items.items()}
