@@ -50,7 +50,7 @@ from recollect.pipeline.context import RunContext, TripWire
 from recollect.pipeline.processor import Processor, ProcessorProvider, TextDelta
 from recollect.recall.results import Hit, Miss, Recall, Why
 from recollect.recall.settings import RecallSettings
-from recollect.scope import Scope
+from recollect.scope import PER_CALL, Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import (
     AuditEvent,
@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from recollect.text.tokens import count_tokens
 
 __all__ = [
+    "PER_CALL",
     "Agent",
     "AgentLoop",
     "AgentRunResult",

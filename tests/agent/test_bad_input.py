@@ -73,7 +73,8 @@ IDS: dict[str, dict[str, Any]] = {
     "run_id": {"run_id": 7},
     "app_id": {"app_id": None},
     "project_id": {"project_id": ""},
-    "user_id": {"user_id": "ada"},
+    "user_id": {"user_id": "ada", "resource_id": "ada"},
+    "session": {"session": "s"},
 }
 
 
@@ -94,6 +95,7 @@ async def test_ids_are_refused_when_of_a_wrong_type(mode: Mode, argument: str, i
         ({"tenant_id": True}, "tenant_id"),
         ({"tenant_id": 0}, "tenant_id"),
         ({"resource_id": "x" * 600}, "resource_id"),
+        ({"user_id": "x" * 600}, "user_id"),
     ],
 )
 async def test_ids_are_refused_when_no_scope_could_have_them(ids: dict[str, Any], argument: str) -> None:

@@ -19,7 +19,7 @@ PROGRAM = """
 import gc, sys
 from recollect import Agent, Memory
 
-agent = Agent("offline", memory=Memory({url!r}))
+agent = Agent("offline", memory=Memory({url!r}, user_id="ada"))
 agent.generate_sync("hi", thread_id="t")
 {rest}
 """

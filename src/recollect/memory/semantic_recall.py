@@ -14,7 +14,7 @@ from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor
 from recollect.messages import Message, frame_parts
 from recollect.recall.settings import RecallOptions, RecallSettings
-from recollect.scope import UNSET, Scope, Unset
+from recollect.scope import UNSET
 from recollect.text.quoting import fenced_parts
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
-    from recollect.storage.opening import StoreHandle
-    from recollect.storage.store import Store
+    from recollect.scope import PerCall, Scope
+    from recollect.storage.opening import Place, StoreHandle
 
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"
@@ -40,22 +40,25 @@ class SemanticRecallProcessor(MemoryProcessor):
 
     def __init__(
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         embedder: object = UNSET,
         explain: bool = False,
         recaller: Recaller | None = None,
-        tenant_id: int | Unset | None = UNSET,
+        tenant_id: int | PerCall | None = None,
+        user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,
         **options: Unpack[RecallOptions],
     ) -> None:
-        """Take a store or its address, an embedder (None: text alone), default ids, and what to find.
+        """Take a store, its URL or a path, an embedder (None: text alone), its owner, and what to find.
 
         With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
         with others.
         """
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        super().__init__(
+            store, tenant_id=tenant_id, user_id=user_id, resource_id=resource_id, thread_id=thread_id
+        )
         self._settings = RecallSettings(**options)
         self._explain = explain
         self._recaller = recaller or new_recaller(self._handle, embedder)

@@ -69,6 +69,7 @@ class Engine:
         return {
             "config": str(config.path),
             "mode": config.mode,
+            "tenant_id": config.tenant_id,
             "user_id": config.user_id,
             "agent_id": config.agent_id,
             "model": config.model,
@@ -121,7 +122,7 @@ class EngineLoader:
         handle = StoreHandle(config.store)
         backend = _make_backend(config, handle)
         processor = BackendProcessor(backend, late=config.persist == "after" and config.gateway is not None)
-        search = SessionSearch(handle, config.user_id)
+        search = SessionSearch(handle, config.scope)
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
         shown = Tools((*tools, *backend.get_tools()))
@@ -131,22 +132,22 @@ class EngineLoader:
             OfflineAssistant(shown.names) if chosen == "offline" else chosen,
             instructions="\n\n".join(filter(None, (config.instructions, backend.rule))),
             tools=tools,
-            memory=SessionMemory(handle, processor, last_messages=config.last_messages),
+            memory=SessionMemory(
+                handle, processor, last_messages=config.last_messages, tenant_id=config.tenant_id
+            ),
             input_processors=guards.input_side,
             output_processors=guards.output_side,
             max_steps=config.max_tool_rounds,
             limit_answer=LIMIT_ANSWER,
         )
-        loop = AgentLoop(agent, Sessions(handle, config.user_id), SkillFolder(config.skills))
+        loop = AgentLoop(agent, Sessions(handle, config.scope), SkillFolder(config.skills))
         return Engine(config, loop, backend, shown, (handle, processor))
 
 
 def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
     """Make the one long-term memory that the configuration chooses."""
     if config.gateway is not None:
-        return MemoryGatewayBackend(
-            MemoryGatewayClient(config.gateway), StoreAudit(handle, config.gateway.user_id)
-        )
+        return MemoryGatewayBackend(MemoryGatewayClient(config.gateway), StoreAudit(handle, config.scope))
     curated = config.curated
     return CuratedMemoryBackend(
         curated.folder,
@@ -154,7 +155,7 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
         user_limit=curated.user_limit,
         log_limit=curated.log_limit,
         approval=curated.approval,
-        audit=StoreAudit(handle, config.user_id),
+        audit=StoreAudit(handle, config.scope),
     )
 
 

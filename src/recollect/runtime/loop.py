@@ -61,7 +61,7 @@ class _Call(TypedDict):
     run_id: str | None
     context: dict[str, object]
     tenant_id: int | None
-    resource_id: str
+    user_id: str
     thread_id: str
 
 
@@ -106,8 +106,8 @@ class AgentLoop:
         return {
             "run_id": run_id,
             "context": {SKILLS: self._skills.read(skills)},
-            "tenant_id": None,
-            "resource_id": self.sessions.user_id,
+            "tenant_id": self.sessions.user.tenant_id,
+            "user_id": self.sessions.user.user_id,
             "thread_id": session,
         }
 

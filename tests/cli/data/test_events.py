@@ -31,7 +31,7 @@ async def _fill(url: str) -> None:
 
 
 def _run(url: str, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ("events", "--url", url, *arguments))
+    return CliRunner().invoke(app, ("events", "--store", url, *arguments))
 
 
 def _names(url: str, *arguments: str) -> Any:  # noqa: ANN401 - whatever the JSON holds
@@ -98,7 +98,7 @@ def test_wrong_options_end_with_a_line_that_says_what_to_do(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", [("--url", "URL"), ("--tenant", "1"), ("--system",), ("--app", "x"), ("--project", "x")]
+    "typed", [("--store", "URL"), ("--tenant", "1"), ("--system",), ("--app", "x"), ("--project", "x")]
 )
 def test_what_is_for_a_user_is_refused_without_one(typed: tuple[str, ...], url: str) -> None:
     """It would be passed over, and the events of the runtime's own store be taken for those."""

@@ -66,6 +66,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": ["notes"]}, "tools[0]", 'must be "module:function"'),
     ({"guards": [5]}, "guards[0]", "must be an object"),
     ({"guards": [{"strategy": "block"}]}, "guards[0].name", "is missing or empty"),
+    ({"tenantId": 0}, "tenantId", "must be 1 or more, not 0"),
+    ({"tenantId": "acme"}, "tenantId", "must be an int, not str"),
     ({"lastMessages": -1}, "lastMessages", "from 0 to 10,000"),
     ({"maxToolRounds": 0}, "maxToolRounds", "from 1 to 1,000"),
     ({"agentId": ""}, "agentId", "must not be empty"),

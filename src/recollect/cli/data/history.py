@@ -8,10 +8,10 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     User,
     chosen_tenant,
     existing_database,
@@ -29,7 +29,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the n
 
 def history(  # noqa: PLR0913, PLR0917 - one for each option
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     thread: InThread = None,
@@ -40,7 +40,7 @@ def history(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Show the newest messages of a user, oldest first: of all threads, or of one."""
     scope = Scope(chosen_tenant(tenant, system=system), user, thread, app, project)
-    found = asyncio.run(_read(existing_database(url), scope, limit))
+    found = asyncio.run(_read(existing_database(store), scope, limit))
     if json:
         write_json([_as_json(message) for message in found])
     else:

@@ -8,10 +8,10 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     User,
     chosen_tenant,
     existing_database,
@@ -26,7 +26,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.
 
 def threads(  # noqa: PLR0917 - one for each option
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     app: App = "default",
@@ -36,7 +36,7 @@ def threads(  # noqa: PLR0917 - one for each option
 ) -> None:
     """List the threads of a user, the latest talk first."""
     scope = Scope(chosen_tenant(tenant, system=system), user, app_id=app, project_id=project)
-    found = asyncio.run(_listed(existing_database(url), scope, limit))
+    found = asyncio.run(_listed(existing_database(store), scope, limit))
     if json:
         write_json([_as_json(thread) for thread in found])
     else:

@@ -16,8 +16,9 @@ from recollect.backends.gateway.client import MOST_RESULTS, GatewaySettings
 from recollect.backends.secret import Secret
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.runtime.config.file import FOLDER, UNUSABLE_KEY, ConfigFile, can_be_secret, read_config
+from recollect.scope import Scope
 from recollect.storage.opening import sqlite_path, sqlite_url
-from recollect.validation import check_id, check_text
+from recollect.validation import check_id, check_tenant, check_text
 
 _LONGEST_NAME = 100  # of a key that nobody knows, as an error quotes it
 
@@ -206,11 +207,17 @@ class RuntimeConfig:
     persist: Persist
     last_messages: int
     max_tool_rounds: int
+    tenant_id: int | None = None
 
     @property
     def user_id(self) -> str:
         """Whose sessions they are."""
         return LOCAL_USER if self.gateway is None else self.gateway.user_id
+
+    @property
+    def scope(self) -> Scope:
+        """Whose sessions they are, with the tenant."""
+        return Scope(self.tenant_id, self.user_id)
 
 
 def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:
@@ -244,9 +251,17 @@ def _config(file: ConfigFile, top: Section) -> RuntimeConfig:
         persist=cast("Persist", top.choice("persist", "before", get_args(Persist))),
         last_messages=top.whole("lastMessages", 40, 0, 10_000),
         max_tool_rounds=top.whole("maxToolRounds", 10, 1, 1_000),
+        tenant_id=_tenant(top.take("tenantId")),
     )
     top.end()
     return config
+
+
+def _tenant(value: object) -> int | None:
+    try:
+        return check_tenant(value, "tenantId")
+    except InvalidArgumentError as error:
+        raise ConfigError("tenantId", error.problem) from None
 
 
 def _curated(section: Section, base: Path) -> CuratedConfig:
