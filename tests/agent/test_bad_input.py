@@ -142,7 +142,7 @@ def test_object_that_only_looks_like_a_model_is_refused_before_it_is_asked() -> 
             """Answer nothing."""
 
     with pytest.raises(InvalidArgumentError, match="must be a name, a Pydantic AI model"):
-        Agent(Likeness()).generate_sync("hi")
+        Agent(Likeness()).sync.generate("hi")
 
 
 MEMORIES: dict[str, tuple[Any, str]] = {

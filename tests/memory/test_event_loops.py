@@ -37,8 +37,8 @@ def bare_loop(agent: Agent) -> bool:
 
 def sync_agent(agent: Agent) -> bool:
     """Run a turn in a thread of the agent's that is ended again."""
-    saved = agent.generate_sync("hi", **ADA).saved
-    agent.close()
+    saved = agent.sync.generate("hi", **ADA).saved
+    agent.sync.close()
     return saved
 
 

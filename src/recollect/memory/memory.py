@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack, cast, get_args
 
+from recollect.concurrency.portal import PortalHolder
 from recollect.errors import InvalidArgumentError
 from recollect.memory.base import Owner, OwnerIds, resolve_scope
 from recollect.memory.history import (
@@ -42,6 +43,7 @@ from recollect.validation import check_choice, check_id, check_int, check_text, 
 from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
+    from recollect.memory.sync import SyncMemory
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
 
@@ -78,6 +80,8 @@ class Memory:
         On a file or a server a memory needs `user_id` (`resource_id` means the same), here or with each call.
         It is of one tenant, `tenant_id`, or with `PER_CALL` of the tenant that each call names.
         """
+        self.portals = PortalHolder("memory")
+        self._entered = 0
         self._recall = recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
@@ -297,13 +301,27 @@ class Memory:
             await self._recaller.close()
         await self._handle.close()
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether somebody is within `async with memory`, an agent that was entered included."""
+        return self._entered > 0
+
     async def __aenter__(self) -> Self:
-        """Return the memory itself."""
+        self._entered += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the memory."""
-        await self.close()
+        """Close the memory, if nobody else has entered it."""
+        self._entered -= 1
+        if not self.is_entered:
+            await self.close()
+
+    @property
+    def sync(self) -> "SyncMemory":
+        """The same methods for sync code."""
+        from recollect.memory.sync import SyncMemory
+
+        return SyncMemory(self, self.portals)
 
     def _ids(self) -> OwnerIds:
         own = self._owner

@@ -17,10 +17,11 @@ from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.backends.secret import HIDDEN
+from recollect.concurrency.portal import ClosingFace, sync_method
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config
-from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
+from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop, SyncAgentLoop
 from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
@@ -96,12 +97,30 @@ class Engine:
             await self._handle.close()
 
     async def __aenter__(self) -> Self:
-        """Return the engine itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
         await self.close()
+
+    @property
+    def sync(self) -> "SyncEngine":
+        """The same methods for sync code; its `loop` is the sync one."""
+        return SyncEngine(self, self.loop.portals)
+
+
+class SyncEngine(ClosingFace[Engine]):
+    """The methods of `Engine` for sync code: `engine.sync`."""
+
+    settled = sync_method(Engine.settled)
+
+    @property
+    def loop(self) -> SyncAgentLoop:
+        """The loop that runs sessions."""
+        return self._subject.loop.sync
+
+    def status(self) -> dict[str, object]:
+        """Return how the runtime is set up, as JSON and without secrets."""
+        return self._subject.status()
 
 
 class EngineLoader:

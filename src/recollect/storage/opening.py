@@ -80,23 +80,23 @@ def open_store(
     `postgresql://…`; without one the environment variable RECOLLECT_DATABASE_URL is read.
     `pool_size` is the maximum number of connections to PostgreSQL.
     """
+    size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
+    return Opening(database_url(store), pool_size=size, clock=clock)
+
+
+def database_url(store: str | os.PathLike[str] | None) -> str:
+    """Return the URL of a database that a URL names, the path of a SQLite file, or the environment."""
     found = store if store is not None else os.environ.get(DATABASE_VARIABLE)
     if not found:
         raise InvalidArgumentError("store", f"give a path or a URL ({_FORMS}), or set {DATABASE_VARIABLE}")
-    size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
-    return Opening(database_url(found), pool_size=size, clock=clock)
-
-
-def database_url(store: str | os.PathLike[str]) -> str:
-    """Return the URL of a database that is named by a URL or by the path of a SQLite file."""
-    if isinstance(store, os.PathLike):
-        return sqlite_url(Path(store))
-    check_text(store, "store")
-    if "://" in store or store == _MEMORY:
-        return store if store != _MEMORY else "sqlite://"
-    if not store or _SCHEME.match(store):
+    if isinstance(found, os.PathLike):
+        return sqlite_url(Path(found))
+    check_text(found, "store")
+    if found == _MEMORY:
+        return "sqlite://"
+    if "://" not in found and _SCHEME.match(found):
         raise InvalidArgumentError("store", f"must look like {_FORMS}")
-    return sqlite_url(Path(store))
+    return found if "://" in found else sqlite_url(Path(found))
 
 
 async def _open_engine(url: str, pool_size: int) -> Engine:
