@@ -69,10 +69,11 @@ async def test_user_is_not_read_when_a_thread_alone_has_its_name(in_memory: Stor
 async def test_user_of_a_thread_alone_cannot_be_named(store: Store, side: str) -> None:
     """Nobody comes to such a thread by way of a user."""
     ids: dict[str, Any] = {"tenant_id": None, "resource_id": "thread-of-nobody:solo", "thread_id": "solo"}
+    mine: dict[str, Any] = ids if side == "processor" else {}
     run = new_run(**(ids if side == "run" else {}))
 
     async def read() -> None:
-        processor = MessageHistoryProcessor(store, **(ids if side == "processor" else {}))
+        processor = MessageHistoryProcessor(store, **mine)
         await processor.process_input([PROMPT], context(run))
 
     with pytest.raises(InvalidArgumentError, match="user_id: must not begin"):

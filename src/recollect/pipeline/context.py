@@ -15,7 +15,7 @@ from recollect.errors import InvalidArgumentError, ModelNotAskableError, Recolle
 from recollect.messages import Message, ToolCall
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
-from recollect.validation import check_id, check_tenant
+from recollect.validation import as_json, check_id, check_tenant
 
 T = TypeVar("T")
 
@@ -42,6 +42,15 @@ class TripWire(RecollectError):  # noqa: N818 - document A's name, and not a fau
         self.metadata = metadata or {}
         self.processor_id = processor_id
         self.released = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what stopped the run, as JSON."""
+        return {
+            "reason": self.reason,
+            "processor_id": self.processor_id,
+            "metadata": as_json(self.metadata),
+            "released": self.released,
+        }
 
     def __bool__(self) -> bool:
         """A tripwire that is there is true, so that `if result.tripwire` reads well."""

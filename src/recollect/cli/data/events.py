@@ -61,7 +61,7 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
         place, scope = store, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
     found = asyncio.run(_listed(existing_database(place), scope, name, run, limit))
     if json:
-        write_json([_as_json(event) for event in found])
+        write_json([event.to_dict() for event in found])
     else:
         _show(found)
 
@@ -103,15 +103,3 @@ def _show(found: list[AuditEvent]) -> None:
         lines.append(printable(json_format.dumps(event.payload, ensure_ascii=False)))
         lines.append(f" run {printable(event.run_id)}\n" if event.run_id else "\n", style="dim")
     console().print(lines if found else "No events.", end="" if found else "\n")
-
-
-def _as_json(event: AuditEvent) -> dict[str, object]:
-    return {
-        "number": event.number,
-        "session_id": event.thread_id,
-        "name": event.name,
-        "run_id": event.run_id,
-        "payload": dict(event.payload),
-        "context_visible": event.context_visible,
-        "created_at": event.created_at.isoformat(),
-    }
