@@ -12,9 +12,7 @@ import pytest
 from recollect import (
     FilePart,
     InvalidArgumentError,
-    InvalidRoleError,
     Message,
-    Part,
     ReasoningPart,
     Scope,
     TextPart,
@@ -22,7 +20,8 @@ from recollect import (
     ToolResult,
     open_store,
 )
-from recollect.messages import ORIGINS, ROLES, Role, new_message_id, part_from_dict, part_to_dict
+from recollect.errors import InvalidRoleError
+from recollect.messages import ORIGINS, ROLES, Part, Role, new_message_id, part_from_dict, part_to_dict
 
 PARTS: list[Part] = [
     TextPart("hello"),

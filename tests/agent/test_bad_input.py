@@ -10,7 +10,6 @@ from recollect import (
     Agent,
     FilePart,
     InvalidArgumentError,
-    InvalidRoleError,
     Memory,
     Message,
     ModelUnavailableError,
@@ -18,6 +17,7 @@ from recollect import (
     ToolCall,
     ToolResult,
 )
+from recollect.errors import InvalidRoleError
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio

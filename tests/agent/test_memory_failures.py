@@ -18,9 +18,9 @@ from recollect import (
     RunContext,
     StorageError,
     Store,
-    WrongOwnerError,
     open_store,
 )
+from recollect.errors import WrongOwnerError
 from recollect.storage.opening import sqlite_path
 
 pytestmark = [pytest.mark.anyio, both_modes]

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recollect import InvalidArgumentError, Scope, Store, StoreMisuseError
+from recollect import InvalidArgumentError, Scope, Store
 from recollect.backends.base import StoreAudit
+from recollect.errors import StoreMisuseError
 from recollect.storage.opening import StoreHandle
 
 if TYPE_CHECKING:

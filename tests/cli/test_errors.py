@@ -8,16 +8,10 @@ import pytest
 from tests.support import programs
 from typer.testing import CliRunner
 
-from recollect import (
-    ConflictError,
-    InvalidArgumentError,
-    MemoryNotFoundError,
-    RecollectError,
-    StorageBusyError,
-    StorageError,
-)
+from recollect import ConflictError, InvalidArgumentError, MemoryNotFoundError, RecollectError, StorageError
 from recollect.cli.app import app
 from recollect.cli.problems import EXIT_CODES, exit_code, one_line
+from recollect.errors import StorageBusyError
 
 ADA = ("--user", "ada", "--tenant", "1")
 

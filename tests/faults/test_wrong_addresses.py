@@ -10,7 +10,8 @@ from collections.abc import Generator
 import pytest
 from tests.support.waiting import GENEROUS
 
-from recollect import InvalidArgumentError, RecollectError, StorageUnavailableError, open_store
+from recollect import InvalidArgumentError, RecollectError, open_store
+from recollect.errors import StorageUnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

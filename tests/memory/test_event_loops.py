@@ -10,7 +10,8 @@ import pytest
 from tests.support.agents import ADA, model_of, texts
 from tests.support.waiting import until, wait_until
 
-from recollect import Agent, Memory, StorageError, Store, WrongOwnerError, open_store
+from recollect import Agent, Memory, StorageError, Store, open_store
+from recollect.errors import WrongOwnerError
 from recollect.storage.opening import sqlite_path
 
 HANDLES = Path("/proc/self/fd")

@@ -14,9 +14,9 @@ from recollect import (
     MemoryNotFoundError,
     Message,
     Store,
-    StoreMisuseError,
     open_store,
 )
+from recollect.errors import StoreMisuseError
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,17 @@ from tests.support.profiles import examples
 from tests.support.strategies import cut
 from tests.support.timing import assert_costs_little_more, long_text
 
-from recollect import MissingExtraError, count_tokens
+from recollect import MissingExtraError
 from recollect.text import tokens
-from recollect.text.tokens import ENCODINGS, LONGEST_PIECE, Encoding, TokenCutter, is_grapheme_break, truncate
+from recollect.text.tokens import (
+    ENCODINGS,
+    LONGEST_PIECE,
+    Encoding,
+    TokenCutter,
+    count_tokens,
+    is_grapheme_break,
+    truncate,
+)
 
 PIECES = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),

@@ -15,13 +15,8 @@ from typing import Any
 import pytest
 from tests.support.waiting import wait_until
 
-from recollect import (
-    InvalidArgumentError,
-    StorageCorruptError,
-    StorageUnavailableError,
-    StoreMisuseError,
-    users,
-)
+from recollect import InvalidArgumentError, users
+from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.users import Users
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.recall import reference
 from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, image_of, talks, vector_row
 
-from recollect import EmbedderChangedError
+from recollect.errors import EmbedderChangedError
 from recollect.recall.index.postings import Postings, score_text
 from recollect.recall.index.user_index import Column, Image, Place
 from recollect.storage.records import SearchChanges, VectorModel
