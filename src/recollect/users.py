@@ -1,12 +1,11 @@
-"""History, user memory and user state by user and tenant: the API of document C.
+"""History, user memory and user state by user and tenant.
 
 `Users` is the async class; the functions of the same names are its sync side and run on the
 connection that `connect(store)` opened, or on RECOLLECT_DATABASE_URL. `tenant_id` is required
 everywhere: None must be written out and means system data, a tenant of its own that no other sees.
 
 It is the same data that the rest of recollect uses: a message added here goes to the user's thread
-`default`, and the history shows what user and assistant said in all threads. Where document C
-raises its `MemoryError`, catch `RecollectError`: the name `MemoryError` is Python's own.
+`default`, and the history shows what user and assistant said in all threads.
 """
 
 import atexit

@@ -211,3 +211,19 @@ async def test_deleting_needs_the_id_of_what_is_deleted(memory: Memory) -> None:
     with pytest.raises(InvalidArgumentError, match="thread_id"):
         await memory.delete_thread(None)  # pyright: ignore[reportArgumentType] - a wrong use
     assert len(await memory.get_messages()) == 1
+
+
+def test_sync_code_has_the_same_memory(sqlite_url: str) -> None:
+    """`memory.sync` keeps what the async side reads, and closes what it opened."""
+    memory = Memory(sqlite_url, user_id="ada")
+    with memory.sync as entered:
+        entered.add_message("user", "hi")
+        assert memory.is_entered
+
+    async def read() -> list[Message]:
+        async with memory:
+            async with memory:  # who leaves first takes nothing away
+                pass
+            return await memory.get_messages()
+
+    assert texts(asyncio.run(read())) == [("user", "hi")]

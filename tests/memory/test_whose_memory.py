@@ -109,6 +109,18 @@ class TestUser:
             await memory.add_message("user", "hi")
             assert len(await memory.get_messages()) == 1
 
+    @pytest.mark.parametrize("as_path", [str, Path, "sqlite:///{}".format], ids=["text", "path", "url"])
+    async def test_a_store_is_named_by_a_path_or_a_url(
+        self, tmp_path: Path, as_path: Callable[[Path], str | Path]
+    ) -> None:
+        """All of them are the same file."""
+        path = tmp_path / "a memory.db"
+        async with Memory(as_path(path), user_id="ada") as memory:
+            await memory.add_message("user", "hi")
+        async with open_store(as_path(path)) as store:
+            assert len(await store.last_messages(None, scope=Scope(None, "ada", "default"))) == 1
+            assert not store.is_in_memory
+
     async def test_no_random_owner_reaches_a_file(self, tmp_path: Path) -> None:
         """Whatever is called, a file knows only users whom somebody named."""
         path = tmp_path / "memory.db"

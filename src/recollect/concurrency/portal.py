@@ -234,26 +234,31 @@ class PortalHolder:
 
     def get(self) -> Portal:
         """Return the portal."""
-        if self._process != os.getpid():  # a forked child may have inherited a lock that nobody will release
-            self._process, self._lock = os.getpid(), threading.Lock()
-        with self._lock:
+        with self._locked():
             if self._portal is None or (self._renews and not self._portal.is_usable):
                 self._portal = Portal(self._owner, advice=self._advice)
             return self._portal
 
     def enter(self) -> None:
         """Keep the portal open until as many have left it."""
-        self._entered += 1
+        with self._locked():
+            self._entered += 1
 
     def leave(self) -> None:
         """Close the portal if nobody else has entered it."""
-        self._entered = max(0, self._entered - 1)
+        with self._locked():
+            self._entered -= 1
         self.close()
 
     def close(self) -> None:
         """Close the portal, unless somebody has entered it."""
         if self._entered == 0 and self._portal is not None:
             self._portal.close()
+
+    def _locked(self) -> threading.Lock:
+        if self._process != os.getpid():  # a forked child may have inherited a lock that nobody will release
+            self._process, self._lock = os.getpid(), threading.Lock()
+        return self._lock
 
 
 S = TypeVar("S")

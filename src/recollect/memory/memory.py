@@ -1,4 +1,4 @@
-"""Memory: the public API of document A, and a provider of processors.
+"""Memory: what an agent remembers, and a provider of processors.
 
 A `Memory` is put beside the guards in an agent's lists, or given to it as `memory=`. It keeps its data in a
 store that it opens when it is first needed. Every method takes the ids of a scope as keyword arguments;
@@ -54,7 +54,7 @@ Within: TypeAlias = Literal["user", "thread"]
 class Memory:
     """What an agent remembers: message history, what bears on the prompt, and what is known of the user."""
 
-    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+    def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
         store: Place | None = None,
         *,
@@ -373,7 +373,7 @@ def _with_own_ids(given: Owner, *, is_in_memory: bool) -> Owner:
     return replace(given, thread_id=given.thread_id or DEFAULT_THREAD)
 
 
-def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
+def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - the option's own value
     if last_messages is True or last_messages is False:
         return DEFAULT_LAST_MESSAGES if last_messages else 0
     return None if last_messages is None else check_int(last_messages, "last_messages")

@@ -60,7 +60,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
     id = "working-memory"
     writes_memory: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+    def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
         store: Place | StoreHandle,
         *,

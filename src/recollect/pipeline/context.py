@@ -28,7 +28,7 @@ Commit: TypeAlias = Callable[[], Awaitable[object]]
 """
 
 
-class TripWire(RecollectError):  # noqa: N818 - document A's name, and not a fault
+class TripWire(RecollectError):  # noqa: N818 - it stops a run, and is no fault
     """A processor stopped the run."""
 
     code = "tripwire"

@@ -126,7 +126,7 @@ class SessionStream:
 
     def __init__(self, stream: RunStream, session_id: str) -> None:
         """Stand for the stream of a run; it starts with the first event that is asked for."""
-        self.run_stream = stream
+        self.stream = stream
         self.session_id = session_id
         self.run_id = stream.run_id
         self.trace = stream.trace
@@ -137,15 +137,15 @@ class SessionStream:
 
     async def __anext__(self) -> Event:
         """Return the next event."""
-        return await anext(self.run_stream)
+        return await anext(self.stream)
 
     async def result(self) -> AgentRunResult:
         """Run to the end and return the result."""
-        return in_session(await self.run_stream.result(), self.session_id)
+        return in_session(await self.stream.result(), self.session_id)
 
     async def aclose(self) -> None:
         """Leave the run: what was not committed is not saved."""
-        await self.run_stream.aclose()
+        await self.stream.aclose()
 
     async def __aenter__(self) -> Self:
         """Return the stream itself."""
@@ -176,4 +176,4 @@ class SyncAgentLoop(SyncFace[AgentLoop]):
     ) -> Iterator[Event]:
         """Go through the events of a session's stream."""
         stream = method(self._subject, *args, **kwargs)
-        yield from SyncStream(self._portals.get(), stream.run_stream)
+        yield from SyncStream(self._portals.get(), stream.stream)
