@@ -25,6 +25,7 @@ from recollect.runtime.loader import Engine, EngineLoader
 from recollect.runtime.loop import AgentLoop
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
+from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
 
 _CURATED_LIMIT = 2.0  # milliseconds over the bare loop
@@ -130,7 +131,7 @@ def _lap(engine: Engine, shares: list[float]) -> Lap:
 def _bare_loop(handle: StoreHandle) -> AgentLoop:
     memory = SessionMemory(handle, BackendProcessor(NoMemory()), last_messages=40)
     agent = Agent(instant_model([_REPLY]), memory=memory)
-    return AgentLoop(agent, Sessions(handle, "local"), SkillFolder(Path("skills")))
+    return AgentLoop(agent, Sessions(handle, Scope(None, "local")), SkillFolder(Path("skills")))
 
 
 def _curated(folder: Path) -> Engine:

@@ -76,7 +76,7 @@ async def _measure_turn(folder: Path, sizes: TurnSizes, tick: Tick) -> Part:
 async def _laps(store: Store) -> dict[str, Lap]:
     model = instant_model([_REPLY])
     history = await store.last_messages(_LAST, scope=_OURS)
-    ours = Agent(model, memory=Memory(store, last_messages=_LAST))
+    ours = Agent(model, memory=Memory(store, last_messages=_LAST, tenant_id=1))
 
     turns = [messages_of((_PROMPT, _REPLY))]
 
@@ -155,7 +155,7 @@ async def _measure_memory(short: int, long: int) -> Part:
 
 async def _peak(chunks: int) -> int:
     with scratch_folder() as folder:  # a store of its own: no history of the run before
-        async with Memory(f"sqlite:///{folder / 'stream.db'}") as memory:
+        async with Memory(folder / "stream.db", user_id="bench") as memory:
             agent = _agent(chunks, _PROCESSORS, memory)
             await memory.get_messages(1)  # opens the store
             gc.collect()

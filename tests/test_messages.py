@@ -12,9 +12,7 @@ import pytest
 from recollect import (
     FilePart,
     InvalidArgumentError,
-    InvalidRoleError,
     Message,
-    Part,
     ReasoningPart,
     Scope,
     TextPart,
@@ -22,9 +20,11 @@ from recollect import (
     ToolResult,
     open_store,
 )
+from recollect.errors import InvalidRoleError
 from recollect.messages import (
     ORIGINS,
     ROLES,
+    Part,
     Role,
     frame_parts,
     new_message_id,

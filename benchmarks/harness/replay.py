@@ -28,6 +28,7 @@ class Recorder:
     def __init__(self, engine: Engine) -> None:
         """Pass everything on to another engine."""
         self.name = engine.name
+        self.is_in_memory = engine.is_in_memory
         self.transactions: list[list[Statement]] = []
         self._engine = engine
 

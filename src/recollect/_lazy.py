@@ -8,16 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 LAZY = {
-    "recollect.backends.base": (
-        "CompletedRun",
-        "MemoryBackend",
-        "RecalledItem",
-        "Recollection",
-        "StartedRun",
-    ),
-    "recollect.backends.curated.backend": ("CuratedMemoryBackend",),
-    "recollect.backends.gateway.backend": ("MemoryGatewayBackend",),
-    "recollect.backends.gateway.client": ("GatewaySettings", "MemoryGatewayClient"),
+    "recollect": ("users",),
     "recollect.guards.holdback": ("Span",),
     "recollect.guards.injection.detector": ("PromptInjectionDetector",),
     "recollect.guards.language": ("LanguageDetector",),
@@ -25,28 +16,35 @@ LAZY = {
     "recollect.guards.moderation.processor": ("ModerationProcessor",),
     "recollect.guards.parallel": ("Parallel",),
     "recollect.guards.pii.detector": ("PIIDetector",),
-    "recollect.guards.pii.presidio": ("PresidioEngine",),
     "recollect.guards.spans": ("SpanGuard",),
     "recollect.guards.token_limiter": ("TokenLimiterProcessor",),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
-    "recollect.runtime.config.settings": ("RuntimeConfig",),
-    "recollect.runtime.loader": ("Engine", "EngineLoader"),
-    "recollect.runtime.loop": ("AgentLoop", "AgentRunResult"),
-    "recollect.text.tokens": ("count_tokens",),
+    "recollect.runtime.loader": ("EngineLoader",),
 }
-"""Where each name comes from."""
+"""Where each name comes from; what comes from the package itself is a module of it."""
 
 
-def late_names(package: str) -> Callable[[str], object]:
+def lazy_attributes(package: str) -> Callable[[str], object]:
     """Return a package's `__getattr__`, which Python calls for names that are not there yet."""
 
     def load(name: str) -> object:
         for module, names in LAZY.items():
             if name in names:
-                value: object = getattr(import_module(module), name)
+                value = _import(module, name, package)
                 setattr(sys.modules[package], name, value)
                 return value
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load
+
+
+def _import(module: str, name: str, package: str) -> object:
+    if module == package:
+        return import_module(f"{package}.{name}")
+    return getattr(import_module(module), name)
+
+
+def public_names(package: str) -> Callable[[], list[str]]:
+    """Return a package's `__dir__`: what it means others to use, loaded or not."""
+    return lambda: sorted(sys.modules[package].__all__)

@@ -30,7 +30,7 @@
 The class docstring is the default message, and `code` is the stable name that
 machines may match on. A driver's exception never leaves the package: it stays
 reachable as `__cause__`. Nothing here is called `MemoryError`, because that name
-is Python's own; catch `RecollectError` where document C says `MemoryError`.
+is Python's own.
 """
 
 from collections.abc import Generator, Sequence

@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, InvalidRoleError
-from recollect.validation import check_flag, check_id, check_json, check_json_object, check_text, check_time
+from recollect.validation import (
+    as_json,
+    check_flag,
+    check_id,
+    check_json,
+    check_json_object,
+    check_text,
+    check_time,
+)
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """Who speaks in a message."""
@@ -231,6 +239,22 @@ class Message:
                 thread_id=self.thread_id, position=self.position, number=self.number, run_id=self.run_id
             )
         return changed
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the message as JSON; content of several parts is a list of objects."""
+        body = self.body
+        return {
+            "id": self.id,
+            "number": self.number,
+            "thread_id": self.thread_id,
+            "position": self.position,
+            "role": self.role,
+            "origin": self.origin,
+            "content": body if isinstance(body, str) else [as_json(part_to_dict(part)) for part in body],
+            "metadata": as_json(self.metadata),
+            "created_at": self.created_at.isoformat(),
+            "run_id": self.run_id,
+        }
 
     def __hash__(self) -> int:
         """Equal messages have equal ids."""

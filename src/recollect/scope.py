@@ -28,6 +28,16 @@ UNSET = Unset.UNSET
 """Stands for a tenant that was not given, because None is one."""
 
 
+class PerCall(enum.Enum):
+    """The type of `PER_CALL`."""
+
+    PER_CALL = "per call"
+
+
+PER_CALL = PerCall.PER_CALL
+"""The tenant of a memory of many tenants: each call must name its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """One tenant's user, and within it maybe one thread.

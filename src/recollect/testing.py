@@ -11,7 +11,7 @@ Everything else need not be faked: `open_store("sqlite://")` is a real store in 
         clock = ScriptedClock(datetime(2030, 1, 1, tzinfo=UTC))
         model = ScriptedModel(["Hello Ada.", "You are Ada."])
         async with open_store("sqlite://", clock=clock) as store:
-            agent = Agent(model, memory=Memory(store, resource_id="ada"))
+            agent = Agent(model, memory=Memory(store, user_id="ada"))
             await agent.generate("I am Ada.")
             clock.tick(3600)
             assert (await agent.generate("Who am I?")).text == "You are Ada."

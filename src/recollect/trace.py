@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from recollect.messages import Message, ToolCall, ToolResult
+from recollect.validation import as_json
 
 Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "result", "commit"]
 """Which hook of a processor an entry is about."""
@@ -45,6 +46,22 @@ class TraceEntry:
         """How much text of a stream went on; what is held back has not."""
         return self.characters_in + self.characters_added
 
+    def to_dict(self) -> dict[str, object]:
+        """Return the entry as JSON."""
+        values = {name: as_json(getattr(self, name)) for name in TraceEntry.__slots__}
+        return {**values, "characters_out": self.characters_out}
+
+    def summary(self) -> list[str]:
+        """Say in short lines what the processor changed, noted and raised."""
+        lines = list(self.changes)
+        if self.characters_added:
+            lines.append(f"{self.characters_in} to {self.characters_out} characters")
+        if self.tripwire is not None:
+            lines.append(f"tripped: {self.tripwire}")
+        if self.error is not None:
+            lines.append(f"error: {self.error}")
+        return [" ".join(line.split()) for line in (*lines, *self.notes)]
+
 
 class Trace:
     """The entries of one run, in the order in which processors first acted."""
@@ -60,6 +77,22 @@ class Trace:
     def __len__(self) -> int:
         """Count the entries."""
         return len(self._entries)
+
+    def __str__(self) -> str:
+        """Return a table of what each processor did, for `print(result.trace)`."""
+        rows = [("processor", "phase", "ms", "what changed")]
+        for entry in self:
+            first, *others = entry.summary() or [""]
+            rows.append((entry.processor_id, entry.phase, f"{entry.milliseconds:.1f}", first))
+            rows += [("", "", "", line) for line in others]
+        processor, phase, ms = (max(len(row[column]) for row in rows) for column in range(3))
+        return "\n".join(
+            f"{row[0]:{processor}}  {row[1]:{phase}}  {row[2]:>{ms}}  {row[3]}".rstrip() for row in rows
+        )
+
+    def to_list(self) -> list[dict[str, object]]:
+        """Return the entries as JSON."""
+        return [entry.to_dict() for entry in self]
 
     def entry(self, processor_id: str, phase: Phase) -> TraceEntry:
         """Return the entry of a processor in a phase, made on first sight."""

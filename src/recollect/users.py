@@ -1,17 +1,16 @@
-"""History, user memory and user state by user and tenant: the API of document C.
+"""History, user memory and user state by user and tenant.
 
 `Users` is the async class; the functions of the same names are its sync side and run on the
-connection that `connect(url)` opened, or on RECOLLECT_DATABASE_URL. `tenant_id` is required
+connection that `connect(store)` opened, or on RECOLLECT_DATABASE_URL. `tenant_id` is required
 everywhere: None must be written out and means system data, a tenant of its own that no other sees.
 
 It is the same data that the rest of recollect uses: a message added here goes to the user's thread
-`default`, and the history shows what user and assistant said in all threads. Where document C
-raises its `MemoryError`, catch `RecollectError`: the name `MemoryError` is Python's own.
+`default`, and the history shows what user and assistant said in all threads.
 """
 
 import atexit
-import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -20,20 +19,19 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from recollect.concurrency.fork import PerProcess
-from recollect.concurrency.portal import Portal
+from recollect.concurrency.portal import ClosingFace, PortalHolder, as_twin, sync_method
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
 from recollect.scope import DEFAULT_THREAD, Scope
-from recollect.storage.opening import open_store
-from recollect.storage.store import Store
+from recollect.storage.opening import Place, StoreHandle, database_url
 from recollect.validation import check_int, check_tenant, check_text
 
 __all__ = [
-    "Connection",
     "ConversationMessage",
     "InvalidRoleError",
     "MemoryNotFoundError",
     "RecollectError",
+    "SyncUsers",
     "UserMemory",
     "UserState",
     "Users",
@@ -98,9 +96,27 @@ class UserState(BaseModel):
 class Users:
     """History, user memory and user state on a store."""
 
-    def __init__(self, store: Store) -> None:
-        """Work on a store that somebody else opens and closes."""
-        self._store = store
+    def __init__(self, store: Place) -> None:
+        """Work on a store, its URL or a path; what is given open is closed by whoever opened it."""
+        self._handle = StoreHandle(store)
+        self._portals = PortalHolder("users")
+
+    @property
+    def sync(self) -> "SyncUsers":
+        """The same methods for sync code."""
+        return SyncUsers(self, self._portals)
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        await self._handle.close()
+
+    async def __aenter__(self) -> Self:
+        """Open the store."""
+        await self._handle.get()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def add_message(self, user_id: str, role: str, content: str, tenant_id: int | None) -> int:
         """Append a message to the user's thread `default` and return its id."""
@@ -109,7 +125,7 @@ class Users:
             raise InvalidRoleError("role", f"must be 'user' or 'assistant', not {role!r:.60}")
         if not check_text(content, "content"):
             raise InvalidArgumentError("content", "must not be empty")
-        places = await self._store.append_turn([Message(role, content)], scope=scope)
+        places = await (await self._handle.get()).append_turn([Message(role, content)], scope=scope)
         return places[0].number
 
     async def get_conversation_history(
@@ -117,7 +133,7 @@ class Users:
     ) -> list[ConversationMessage]:
         """Return what user and assistant said, newest first; `limit=None` is all of it."""
         scope = Scope(tenant_id, user_id)
-        messages = await self._store.user_history(limit=limit, offset=offset, scope=scope)
+        messages = await (await self._handle.get()).user_history(limit=limit, offset=offset, scope=scope)
         return [_conversation_message(message, scope) for message in messages]
 
     async def get_recent_messages(
@@ -129,26 +145,26 @@ class Users:
 
     async def count_messages(self, user_id: str, tenant_id: int | None) -> int:
         """Count what user and assistant said."""
-        return await self._store.count_user_history(scope=Scope(tenant_id, user_id))
+        return await (await self._handle.get()).count_user_history(scope=Scope(tenant_id, user_id))
 
     async def clear_conversation_history(self, user_id: str, tenant_id: int | None) -> int:
         """Remove all of the user's conversations; return what `count_messages` had counted."""
-        return await self._store.clear_history(scope=Scope(tenant_id, user_id))
+        return await (await self._handle.get()).clear_history(scope=Scope(tenant_id, user_id))
 
     async def delete_message(self, message_id: int, tenant_id: int | None) -> None:
         """Remove a message by its id, and with it a tool call or result and all that stands between them."""
         check_int(message_id, "message_id")
         tenant = check_tenant(tenant_id)
-        if not await self._store.delete_message_number(message_id, tenant_id=tenant):
+        if not await (await self._handle.get()).delete_message_number(message_id, tenant_id=tenant):
             raise MemoryNotFoundError(f"there is no message {message_id}")
 
     async def set_memory(self, user_id: str, key: str, value: dict[str, Any], tenant_id: int | None) -> int:
         """Keep a value under a key, in place of what was there, and return the entry's id."""
-        return await self._store.set_memory(key, value, scope=Scope(tenant_id, user_id))
+        return await (await self._handle.get()).set_memory(key, value, scope=Scope(tenant_id, user_id))
 
     async def get_memory(self, user_id: str, key: str, tenant_id: int | None) -> dict[str, Any] | None:
         """Return the value under a key, or None."""
-        entry = await self._store.get_memory(key, scope=Scope(tenant_id, user_id))
+        entry = await (await self._handle.get()).get_memory(key, scope=Scope(tenant_id, user_id))
         return None if entry is None else entry.value
 
     async def get_all_memory(self, user_id: str, tenant_id: int | None) -> list[UserMemory]:
@@ -163,32 +179,32 @@ class Users:
                 value=entry.value,
                 updated_at=entry.updated_at,
             )
-            for entry in await self._store.list_memory(scope=scope)
+            for entry in await (await self._handle.get()).list_memory(scope=scope)
         ]
 
     async def delete_memory(self, user_id: str, key: str, tenant_id: int | None) -> None:
         """Remove the value under a key."""
-        if not await self._store.delete_memory(key, scope=Scope(tenant_id, user_id)):
+        if not await (await self._handle.get()).delete_memory(key, scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no memory {key!r}")
 
     async def clear_all_memory(self, user_id: str, tenant_id: int | None) -> int:
         """Remove all values that are kept about a user and return how many there were."""
-        return await self._store.clear_memory(scope=Scope(tenant_id, user_id))
+        return await (await self._handle.get()).clear_memory(scope=Scope(tenant_id, user_id))
 
     async def set_user_state(self, user_id: str, mode: str, tenant_id: int | None) -> None:
         """Put a user into a mode."""
-        await self._store.set_state(mode, scope=Scope(tenant_id, user_id))
+        await (await self._handle.get()).set_state(mode, scope=Scope(tenant_id, user_id))
 
     async def get_user_state(self, user_id: str, tenant_id: int | None) -> UserState | None:
         """Return the user's mode and since when, or None."""
-        entry = await self._store.get_state(scope=Scope(tenant_id, user_id))
+        entry = await (await self._handle.get()).get_state(scope=Scope(tenant_id, user_id))
         if entry is None:
             return None
         return UserState(tenant_id=tenant_id, user_id=user_id, mode=entry.mode, updated_at=entry.updated_at)
 
     async def delete_user_state(self, user_id: str, tenant_id: int | None) -> None:
         """Forget the user's mode."""
-        if not await self._store.delete_state(scope=Scope(tenant_id, user_id)):
+        if not await (await self._handle.get()).delete_state(scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no state")
 
 
@@ -203,61 +219,51 @@ def _conversation_message(message: Message, scope: Scope) -> ConversationMessage
     )
 
 
-class Connection:
-    """A store for the sync functions, on a thread of its own."""
+class SyncUsers(ClosingFace[Users]):
+    """The methods of `Users` for sync code: `users.sync`, or what `connect` returns."""
 
-    def __init__(self, url: str | None = None) -> None:
-        """Open the store at an address, or at the one in RECOLLECT_DATABASE_URL."""
-        opening = open_store(url)
-        self._portal = Portal()
-        try:
-            self._store = self._portal.run(_awaited(opening))
-        except BaseException:
-            self._portal.close()
-            raise
-        self._portal.end_with(self._store.close)
-        self._users = Users(self._store)
-
-    def call(
-        self,
-        method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> R:
-        """Run a method of `Users` and return its value."""
-        return self._portal.run(method(self._users, *args, **kwargs))
-
-    def close(self) -> None:
-        """Close the store; what was opened by another process is left to it."""
-        self._portal.close()
-
-    def __enter__(self) -> Self:
-        """Return the connection itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the connection."""
-        self.close()
+    add_message = sync_method(Users.add_message)
+    get_conversation_history = sync_method(Users.get_conversation_history)
+    get_recent_messages = sync_method(Users.get_recent_messages)
+    count_messages = sync_method(Users.count_messages)
+    clear_conversation_history = sync_method(Users.clear_conversation_history)
+    delete_message = sync_method(Users.delete_message)
+    set_memory = sync_method(Users.set_memory)
+    get_memory = sync_method(Users.get_memory)
+    get_all_memory = sync_method(Users.get_all_memory)
+    delete_memory = sync_method(Users.delete_memory)
+    clear_all_memory = sync_method(Users.clear_all_memory)
+    set_user_state = sync_method(Users.set_user_state)
+    get_user_state = sync_method(Users.get_user_state)
+    delete_user_state = sync_method(Users.delete_user_state)
 
 
-async def _awaited(opening: Any) -> Store:  # noqa: ANN401 - an Opening
-    return await opening
+def _connect(store: str | os.PathLike[str] | None) -> SyncUsers:
+    """Open a store now, so that a wrong URL is an error here; closed, it stays closed."""
+    portals = PortalHolder("connection", advice="call connect() again", renews=False)
+    connection = SyncUsers(Users(database_url(store)), portals)
+    try:
+        connection.call(Users.__aenter__)
+    except BaseException:
+        portals.close()
+        raise
+    return connection
 
 
 class _Default:
     """The connection that the sync functions of this module share."""
 
     def __init__(self) -> None:
-        self._connection: Connection | None = None
+        self._connection: SyncUsers | None = None
         self._lock = PerProcess(threading.Lock)
 
-    def get(self) -> Connection:
+    def get(self) -> SyncUsers:
         with self._lock.value:
             if self._connection is None:
-                self._connection = Connection()
+                self._connection = _connect(None)
             return self._connection
 
-    def replace(self, connection: Connection | None) -> None:
+    def replace(self, connection: SyncUsers | None) -> None:
         with self._lock.value:
             old, self._connection = self._connection, connection
         if old is not None:
@@ -268,22 +274,24 @@ _default = _Default()
 atexit.register(_default.replace, None)
 
 
-def connect(url: str | None = None) -> Connection:
+def connect(store: str | os.PathLike[str] | None = None) -> SyncUsers:
     """Open the store that the functions of this module use from now on, and close the one before.
 
-    Without an address the environment variable RECOLLECT_DATABASE_URL is read. It need not be
-    called where that is set: the first call of a function connects.
+    It is named by a URL or a path; without one the environment variable RECOLLECT_DATABASE_URL is read.
+    Where that is set, nobody need call this: the first call of a function connects.
     """
-    connection = Connection(url)
+    connection = _connect(store)
     _default.replace(connection)
     return connection
 
 
-def _sync(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    @functools.wraps(method)
+def _shared(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
+    """Return the function that calls a method on the connection that all functions share."""
+
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return _default.get().call(method, *args, **kwargs)
 
+    as_twin(call, method)
     signature = inspect.signature(method)
     own = [parameter for name, parameter in signature.parameters.items() if name != "self"]
     setattr(call, "__signature__", signature.replace(parameters=own))  # noqa: B010 - unknown to the type
@@ -291,17 +299,17 @@ def _sync(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Ca
     return call
 
 
-add_message = _sync(Users.add_message)
-get_conversation_history = _sync(Users.get_conversation_history)
-get_recent_messages = _sync(Users.get_recent_messages)
-count_messages = _sync(Users.count_messages)
-clear_conversation_history = _sync(Users.clear_conversation_history)
-delete_message = _sync(Users.delete_message)
-set_memory = _sync(Users.set_memory)
-get_memory = _sync(Users.get_memory)
-get_all_memory = _sync(Users.get_all_memory)
-delete_memory = _sync(Users.delete_memory)
-clear_all_memory = _sync(Users.clear_all_memory)
-set_user_state = _sync(Users.set_user_state)
-get_user_state = _sync(Users.get_user_state)
-delete_user_state = _sync(Users.delete_user_state)
+add_message = _shared(Users.add_message)
+get_conversation_history = _shared(Users.get_conversation_history)
+get_recent_messages = _shared(Users.get_recent_messages)
+count_messages = _shared(Users.count_messages)
+clear_conversation_history = _shared(Users.clear_conversation_history)
+delete_message = _shared(Users.delete_message)
+set_memory = _shared(Users.set_memory)
+get_memory = _shared(Users.get_memory)
+get_all_memory = _shared(Users.get_all_memory)
+delete_memory = _shared(Users.delete_memory)
+clear_all_memory = _shared(Users.clear_all_memory)
+set_user_state = _shared(Users.set_user_state)
+get_user_state = _shared(Users.get_user_state)
+delete_user_state = _shared(Users.delete_user_state)

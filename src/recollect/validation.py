@@ -146,6 +146,22 @@ def check_json(value: object, argument: str) -> None:
     _check_json(value, argument, depth=0)
 
 
+def as_json(value: object) -> object:
+    """Return a value as JSON has it; what JSON has no form for becomes its text."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return {str(key): as_json(item) for key, item in items}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(item) for item in cast("Collection[object]", value)]
+    return str(value)
+
+
 def json_text(value: object, argument: str) -> str:
     """Encode a checked JSON value as compact text."""
     try:

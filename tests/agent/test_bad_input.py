@@ -10,7 +10,6 @@ from recollect import (
     Agent,
     FilePart,
     InvalidArgumentError,
-    InvalidRoleError,
     Memory,
     Message,
     ModelUnavailableError,
@@ -18,6 +17,7 @@ from recollect import (
     ToolCall,
     ToolResult,
 )
+from recollect.errors import InvalidRoleError
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +80,8 @@ IDS: dict[str, dict[str, Any]] = {
     "run_id": {"run_id": 7},
     "app_id": {"app_id": None},
     "project_id": {"project_id": ""},
-    "user_id": {"user_id": "ada"},
+    "user_id": {"user_id": "ada", "resource_id": "ada"},
+    "session": {"session": "s"},
 }
 
 
@@ -101,6 +102,7 @@ async def test_ids_are_refused_when_of_a_wrong_type(mode: Mode, argument: str, i
         ({"tenant_id": True}, "tenant_id"),
         ({"tenant_id": 0}, "tenant_id"),
         ({"resource_id": "x" * 600}, "resource_id"),
+        ({"user_id": "x" * 600}, "user_id"),
     ],
 )
 async def test_ids_are_refused_when_no_scope_could_have_them(ids: dict[str, Any], argument: str) -> None:
@@ -147,7 +149,7 @@ def test_object_that_only_looks_like_a_model_is_refused_before_it_is_asked() -> 
             """Answer nothing."""
 
     with pytest.raises(InvalidArgumentError, match="must be a name, a Pydantic AI model"):
-        Agent(Likeness()).generate_sync("hi")
+        Agent(Likeness()).sync.generate("hi")
 
 
 MEMORIES: dict[str, tuple[Any, str]] = {

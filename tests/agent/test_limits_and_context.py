@@ -85,12 +85,12 @@ async def test_a_tool_can_know_its_run_and_keep_something_in_it(mode: Mode) -> N
         """Count."""
         ctx = tool_context("counter")
         ctx.state["calls"] = ctx.state.get("calls", 0) + 1
-        seen.append((ctx.ids.resource_id, ctx.state["calls"]))
+        seen.append((ctx.ids.user_id, ctx.state["calls"]))
         return "counted"
 
     def counted() -> str:
         """Count in a thread."""
-        seen.append((tool_context("counter").ids.resource_id, -1))
+        seen.append((tool_context("counter").ids.user_id, -1))
         return "counted"
 
     calls = [ToolCall("a", "count", {}), ToolCall("b", "count", {}), ToolCall("c", "counted", {})]

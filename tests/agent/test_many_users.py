@@ -8,7 +8,7 @@ import pytest
 from tests.support.agents import answer
 from tests.support.guards import EmailGuard, SsnGuard
 
-from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta
+from recollect import Agent, Memory, Message, Processor, RunContext, Store, TextDelta, open_store
 from recollect.pipeline.processor import StreamPart
 from recollect.testing import ScriptedModel
 
@@ -77,12 +77,14 @@ async def test_each_turn_is_contiguous_when_runs_share_a_thread(store: Store) ->
     assert sorted(pairs) == sorted((f"p{number}", f"re p{number}") for number in range(20))
 
 
-async def test_memories_without_ids_share_nothing(store: Store) -> None:
-    """Two memories on one store that were told no user have users of their own."""
-    first, second = (Memory(store, tenant_id=None) for _ in range(2))
+async def test_memories_without_ids_share_nothing() -> None:
+    """Two memories on one store in memory that were told no user have users of their own."""
+    store = await open_store("sqlite://")
+    first, second = Memory(store), Memory(store)
     await Agent(ScriptedModel("a"), memory=first).generate("mine")
     assert await second.get_messages() == []
     assert len(await first.get_messages()) == 2
+    await store.close()
 
 
 def _names(text: str) -> set[str]:

@@ -18,9 +18,9 @@ from recollect import (
     RunContext,
     StorageError,
     Store,
-    WrongOwnerError,
     open_store,
 )
+from recollect.errors import WrongOwnerError
 from recollect.storage.opening import sqlite_path
 
 pytestmark = [pytest.mark.anyio, both_modes]
@@ -208,11 +208,11 @@ async def test_store_of_another_loop_is_an_error_when_memory_is_used(sqlite_url:
     async with open_store(sqlite_url) as store:
         readers = Agent(model, memory=Memory(store, resource_id="ada"))
         with pytest.raises(WrongOwnerError, match="give the address"):
-            await asyncio.to_thread(lambda: readers.generate_sync("hi"))
+            await asyncio.to_thread(lambda: readers.sync.generate("hi"))
         assert model.shown == []
         writers = Agent(model, output_processors=[Memory(store, resource_id="ada")])
         with pytest.raises(WrongOwnerError):
-            await asyncio.to_thread(lambda: writers.generate_sync("hi"))
+            await asyncio.to_thread(lambda: writers.sync.generate("hi"))
 
 
 async def test_unknown_word_for_memory_errors_is_refused(mode: Mode) -> None:

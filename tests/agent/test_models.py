@@ -58,12 +58,12 @@ async def test_streamed_text_is_the_text_of_the_result_when_tools_come_between()
 def test_closed_agent_can_be_used_again() -> None:
     """Closing ends the thread of the sync side, and another call starts one."""
     agent = Agent(model_of("one", "two"))
-    agent.close()
-    assert agent.generate_sync("a").text == "one"
-    agent.close()
-    agent.close()
-    assert agent.generate_sync("b").text == "two"
-    agent.close()
+    agent.sync.close()
+    assert agent.sync.generate("a").text == "one"
+    agent.sync.close()
+    agent.sync.close()
+    assert agent.sync.generate("b").text == "two"
+    agent.sync.close()
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,8 @@
 import pytest
 from tests.support.agents import ADA, Mode, answer, both_modes
 
-from recollect import (
-    Agent,
-    Memory,
-    Message,
-    ModelNotAskableError,
-    ModelUnavailableError,
-    Processor,
-    RunContext,
-)
+from recollect import Agent, Memory, Message, ModelUnavailableError, Processor, RunContext
+from recollect.errors import ModelNotAskableError
 from recollect.messages import frame_parts
 
 pytestmark = [pytest.mark.anyio, both_modes]

@@ -312,8 +312,8 @@ def test_sync_stream_works_over_the_wire() -> None:
     try:
         client = AsyncOpenAI(base_url=found[0], api_key="none")
         agent = Agent(OpenAIChatModel("tiny", provider=OpenAIProvider(openai_client=client)), tools=[add])
-        events = list(agent.stream_sync("2+2 and 3+4?"))
-        agent._own_portal().run(client.close())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the loop it belongs to
+        events = list(agent.sync.stream("2+2 and 3+4?"))
+        agent.portals.get().run(client.close())  # pyright: ignore[reportPrivateUsage] - the loop it belongs to
     finally:
         done.set()
         thread.join()

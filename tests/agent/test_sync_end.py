@@ -19,8 +19,8 @@ PROGRAM = """
 import gc, sys
 from recollect import Agent, Memory
 
-agent = Agent("offline", memory=Memory({url!r}))
-agent.generate_sync("hi", thread_id="t")
+agent = Agent("offline", memory=Memory({url!r}, user_id="ada"))
+agent.sync.generate("hi", thread_id="t")
 {rest}
 """
 """A program that talks once and ends without closing anything."""
@@ -36,9 +36,9 @@ warnings.simplefilter("always", RuntimeWarning)
 ENDINGS = {
     "kept": "",
     "dropped": "del agent; gc.collect()",
-    "in a stream": "events = agent.stream_sync('again', thread_id='t'); next(events)",
+    "in a stream": "events = agent.sync.stream('again', thread_id='t'); next(events)",
     "by an error": "sys.exit(7)",
-    "closed": "agent.close()",
+    "closed": "agent.sync.close()",
     "in a cycle": "agent.itself = agent; del agent",
 }
 
@@ -63,7 +63,7 @@ def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None
     before = set(portal_threads())
     for _ in range(12):  # what is forgotten first, the agent or its memory, is a matter of chance
         agents = [Agent(model_of("ok"), memory=Memory(sqlite_url)) for _ in range(5)]
-        assert all(agent.generate_sync("hi", **ADA).saved for agent in agents)
+        assert all(agent.sync.generate("hi", **ADA).saved for agent in agents)
         assert len(set(portal_threads()) - before) == 5
         agents.clear()
         gc.collect()
@@ -101,7 +101,7 @@ def test_what_goes_on_behind_answers_is_finished_when_an_agent_is_forgotten() ->
     """Nobody waits for it, and nothing cuts it off."""
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])
-    agent.generate_sync("hi")
+    agent.sync.generate("hi")
     del agent
     gc.collect()
     time.sleep(0.2)
@@ -114,8 +114,8 @@ def test_what_goes_on_is_given_up_when_an_agent_is_closed() -> None:
     """Closing ends the thread now."""
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])
-    agent.generate_sync("hi")
-    agent.close()
+    agent.sync.generate("hi")
+    agent.sync.close()
     assert later.done == ["given up"]
     later.may_end.set()
 
@@ -128,7 +128,7 @@ def test_what_never_ends_by_itself_is_given_up_behind_a_forgotten_agent(
     before = set(portal_threads())
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])
-    agent.generate_sync("hi")
+    agent.sync.generate("hi")
     del agent
     gc.collect()
     wait_until(lambda: later.done == ["given up"])
@@ -140,7 +140,7 @@ def test_a_forgotten_stream_ends_its_run_and_its_thread(sqlite_url: str) -> None
     """The model is not asked on for somebody who is gone."""
     before = set(portal_threads())
     model = Halting("one ", "two ")
-    events = Agent(model, memory=Memory(sqlite_url)).stream_sync("a", **ADA)
+    events = Agent(model, memory=Memory(sqlite_url)).sync.stream("a", **ADA)
     assert next(events).text == "one "
     del events
     gc.collect()

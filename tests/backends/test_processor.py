@@ -13,17 +13,7 @@ from tests.support.agents import Mode, answer, both_modes, events_of, lookup, mo
 from tests.support.gateway_server import GatewayServer, answers, gateway_server, settings_for
 from tests.support.guards import SsnGuard
 
-from recollect import (
-    Agent,
-    FilePart,
-    Memory,
-    Message,
-    Processor,
-    RunContext,
-    StorageError,
-    ToolCall,
-    WrongOwnerError,
-)
+from recollect import Agent, FilePart, Memory, Message, Processor, RunContext, StorageError, ToolCall
 from recollect.backends.base import (
     CompletedRun,
     MemoryBackend,
@@ -35,6 +25,7 @@ from recollect.backends.base import (
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
+from recollect.errors import WrongOwnerError
 
 pytestmark = pytest.mark.anyio
 

@@ -8,16 +8,10 @@ import pytest
 from tests.support import programs
 from typer.testing import CliRunner
 
-from recollect import (
-    ConflictError,
-    InvalidArgumentError,
-    MemoryNotFoundError,
-    RecollectError,
-    StorageBusyError,
-    StorageError,
-)
+from recollect import ConflictError, InvalidArgumentError, MemoryNotFoundError, RecollectError, StorageError
 from recollect.cli.app import app
 from recollect.cli.problems import EXIT_CODES, exit_code, one_line
+from recollect.errors import StorageBusyError
 
 ADA = ("--user", "ada", "--tenant", "1")
 
@@ -52,36 +46,36 @@ def test_the_exit_code_is_2_when_an_argument_is_wrong(
 ) -> None:
     """Every command of a user refuses a missing or doubled tenant and an empty user."""
     for command in ("export", "erase", "threads", "history"):
-        result = CliRunner().invoke(app, [command, "--url", new_sqlite_url, *arguments])
+        result = CliRunner().invoke(app, [command, "--store", new_sqlite_url, *arguments])
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr == f"Error: {words}\n"
 
 
 def test_the_exit_code_is_2_when_there_is_no_address() -> None:
-    """Without --url and without the environment variable the command says what to give."""
-    check_failure(recollect("history", *ADA), 2, "url: give the database's address with --url")
+    """Without --store and without the environment variable the command says what to give."""
+    check_failure(recollect("history", *ADA), 2, "store: name the database with --store")
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "sqlite://", "sqlite://file.db"])
 def test_the_exit_code_is_2_when_the_address_is_unusable(url: str) -> None:
     """An unknown scheme, a database that ends with the command, and a missing slash are refused."""
-    result = CliRunner().invoke(app, ["threads", "--url", url, *ADA])
+    result = CliRunner().invoke(app, ["threads", "--store", url, *ADA])
     assert result.exit_code == 2
-    assert result.stderr.startswith("Error: url: ")
+    assert result.stderr.startswith("Error: store: ")
 
 
 def test_the_exit_code_is_2_when_the_limit_is_negative(new_sqlite_url: str) -> None:
     """A limit below zero is an error that names it."""
     Path(new_sqlite_url.removeprefix("sqlite:///")).touch()
-    result = CliRunner().invoke(app, ["threads", "--url", new_sqlite_url, *ADA, "--limit", "-1"])
+    result = CliRunner().invoke(app, ["threads", "--store", new_sqlite_url, *ADA, "--limit", "-1"])
     assert (result.exit_code, result.stderr) == (2, "Error: limit: must be 0 or more, not -1\n")
 
 
 def test_the_exit_code_is_3_when_the_file_is_missing(new_sqlite_url: str) -> None:
     """A mistyped file name is an error, and no empty file is left behind."""
     for command in ("export", "threads", "history"):
-        check_failure(recollect(command, "--url", new_sqlite_url, *ADA), 3, "there is no such file")
-    check_failure(recollect("erase", "--yes", "--url", new_sqlite_url, *ADA), 3, "there is no such file")
+        check_failure(recollect(command, "--store", new_sqlite_url, *ADA), 3, "there is no such file")
+    check_failure(recollect("erase", "--yes", "--store", new_sqlite_url, *ADA), 3, "there is no such file")
     assert not Path(new_sqlite_url.removeprefix("sqlite:///")).exists()
 
 
@@ -89,7 +83,7 @@ def test_the_exit_code_is_3_when_the_file_is_no_database(tmp_path: Path) -> None
     """Any other file is left alone."""
     file = tmp_path / "notes.txt"
     file.write_text("not a database\n" * 200, "utf-8")
-    check_failure(recollect("history", "--url", f"sqlite:///{file}", *ADA), 3, "not a SQLite database")
+    check_failure(recollect("history", "--store", f"sqlite:///{file}", *ADA), 3, "not a SQLite database")
     assert file.read_text("utf-8") == "not a database\n" * 200
 
 
@@ -104,7 +98,7 @@ def test_the_exit_code_is_3_when_the_server_cannot_be_reached(tmp_path: Path) ->
 def test_the_exit_code_is_4_when_the_thread_is_not_there(new_sqlite_url: str) -> None:
     """A thread that does not exist is told apart from one without messages."""
     Path(new_sqlite_url.removeprefix("sqlite:///")).touch()
-    done = recollect("history", "--url", new_sqlite_url, *ADA, "--thread", "nowhere")
+    done = recollect("history", "--store", new_sqlite_url, *ADA, "--thread", "nowhere")
     check_failure(done, 4, "there is no thread 'nowhere'")
 
 
@@ -112,7 +106,7 @@ def test_the_exit_code_is_2_when_a_file_cannot_be_read_or_written(
     new_sqlite_url: str, tmp_path: Path
 ) -> None:
     """A missing file, a folder, and a file that is no export are refused before anything is written."""
-    into = ("--url", new_sqlite_url, *ADA)
+    into = ("--store", new_sqlite_url, *ADA)
     check_failure(recollect("import", str(tmp_path / "missing"), *into), 2, "file: ")
     assert not Path(new_sqlite_url.removeprefix("sqlite:///")).exists()
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))

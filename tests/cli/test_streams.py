@@ -9,7 +9,7 @@ import pytest
 from tests.cli.chat.test_chat import MAIN, piped
 from tests.support import programs
 
-DATABASE = ("--url", "sqlite:///.recollect/recollect.db", "--user", "local", "--system")
+DATABASE = ("--store", "sqlite:///.recollect/recollect.db", "--user", "local", "--system")
 COMMANDS = [
     ("chat",),
     ("chat", "--json"),

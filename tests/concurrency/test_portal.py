@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect import RecollectError, StoreMisuseError
+from recollect import RecollectError
 from recollect.concurrency.portal import Portal
+from recollect.errors import StoreMisuseError
 
 
 def portal_threads() -> set[threading.Thread]:

@@ -17,7 +17,8 @@ import apsw
 from tests.faults.turns import SCOPES, Ack, make_turn
 from tests.support.waiting import GENEROUS
 
-from recollect import RecollectError, Scope, StorageUnavailableError, Store, open_store
+from recollect import RecollectError, Scope, Store, open_store
+from recollect.errors import StorageUnavailableError
 
 P = ParamSpec("P")
 

@@ -22,7 +22,8 @@ from tests.faults.disks import (
 )
 from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
 
-from recollect import StorageUnavailableError, open_store
+from recollect import open_store
+from recollect.errors import StorageUnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

@@ -13,18 +13,8 @@ from tests.faults.schemas import names_in
 from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
 from tests.support.waiting import GENEROUS
 
-from recollect import (
-    ConflictError,
-    Message,
-    Scope,
-    StorageCorruptError,
-    StorageError,
-    StorageUnavailableError,
-    Store,
-    ToolCall,
-    ToolResult,
-    open_store,
-)
+from recollect import ConflictError, Message, Scope, StorageError, Store, ToolCall, ToolResult, open_store
+from recollect.errors import StorageCorruptError, StorageUnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 

@@ -14,13 +14,8 @@ from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
 from tests.support.databases import run_sql
 from tests.support.waiting import GENEROUS
 
-from recollect import (
-    StorageReadOnlyError,
-    StorageUnavailableError,
-    Store,
-    StoreMisuseError,
-    open_store,
-)
+from recollect import Store, open_store
+from recollect.errors import StorageReadOnlyError, StorageUnavailableError, StoreMisuseError
 
 pytestmark = [
     pytest.mark.anyio,

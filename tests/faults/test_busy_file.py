@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Scope, StorageBusyError, Store, open_store
+from recollect import Scope, Store, open_store
+from recollect.errors import StorageBusyError
 from recollect.storage.sqlite.connection import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]

@@ -18,7 +18,8 @@ from tests.faults.schemas import (
 )
 from tests.support.databases import run_sql
 
-from recollect import NewerDatabaseError, StorageCorruptError, StorageError, open_store
+from recollect import StorageError, open_store
+from recollect.errors import NewerDatabaseError, StorageCorruptError
 from recollect.storage.postgres import connection as postgres
 from recollect.storage.sql import load_migrations, load_statements
 from recollect.storage.sqlite import connection as sqlite

@@ -114,7 +114,7 @@ from recollect import Agent, Memory
 
 for number in range(10):
     agent = Agent("offline", memory=Memory(sys.argv[1]))
-    assert agent.generate_sync("hi", thread_id="t", tenant_id=None).saved
+    assert agent.sync.generate("hi", user_id="ada").saved
     agent.itself = agent
     del agent
     gc.collect()

@@ -10,7 +10,8 @@ from collections.abc import Generator
 import pytest
 from tests.support.waiting import GENEROUS
 
-from recollect import InvalidArgumentError, RecollectError, StorageUnavailableError, open_store
+from recollect import InvalidArgumentError, RecollectError, open_store
+from recollect.errors import StorageUnavailableError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
@@ -18,7 +19,6 @@ SECRET = "hunter2"
 
 MALFORMED: tuple[object, ...] = (
     "",
-    "store.db",
     "://",
     "file:///store.db",
     f"mysql://ann:{SECRET}@localhost/db",
@@ -56,22 +56,22 @@ MALFORMED_POSTGRES: tuple[str, ...] = (
 
 @pytest.mark.parametrize("address", MALFORMED, ids=repr)
 async def test_address_is_refused_when_it_is_malformed(address: str) -> None:
-    """The error is about the argument `url`, before anything is opened or made."""
+    """The error is about the argument `store`, before anything is opened or made."""
     error = await _error_of(address)
     assert isinstance(error, InvalidArgumentError), repr(error)
-    assert error.argument == "url"
-    assert str(error).startswith("url: ")
+    assert error.argument == "store"
+    assert str(error).startswith("store: ")
     assert SECRET not in _all_text(error)
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("address", MALFORMED_POSTGRES, ids=repr)
 async def test_postgres_address_is_refused_when_it_is_malformed(address: str) -> None:
-    """The error is about the argument `url`, and no part of a password is in it."""
+    """The error is about the argument `store`, and no part of a password is in it."""
     error = await _error_of(address)
     assert SECRET not in _all_text(error)
     assert isinstance(error, InvalidArgumentError), repr(error)
-    assert error.argument == "url"
+    assert error.argument == "store"
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.5, "many"])
@@ -85,7 +85,7 @@ async def test_pool_size_is_refused_when_it_is_no_positive_number(size: int) -> 
 async def test_address_is_asked_for_when_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the environment variable that would have helped."""
     monkeypatch.delenv("RECOLLECT_DATABASE_URL", raising=False)
-    with pytest.raises(InvalidArgumentError, match=r"url: .*RECOLLECT_DATABASE_URL"):
+    with pytest.raises(InvalidArgumentError, match=r"store: .*RECOLLECT_DATABASE_URL"):
         await open_store()
 
 
@@ -96,7 +96,7 @@ def test_sync_functions_say_the_same_when_the_address_is_malformed() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | address, capture_output=True, text=True, check=False
     )
-    assert "InvalidArgumentError: url: " in done.stderr
+    assert "InvalidArgumentError: store: " in done.stderr
     assert SECRET not in done.stderr
 
 

@@ -22,11 +22,10 @@ from recollect import (
     ToolCall,
     ToolResult,
     TripWire,
-    count_tokens,
 )
 from recollect.pipeline.processor import TextDelta
 from recollect.testing import ScriptedModel
-from recollect.text.tokens import truncate
+from recollect.text.tokens import count_tokens, truncate
 
 pytestmark = pytest.mark.anyio
 

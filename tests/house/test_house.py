@@ -193,7 +193,12 @@ def _may_stand_in_init(node: ast.stmt, position: int) -> bool:
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return all(isinstance(inner, ast.ImportFrom) for inner in node.body)
-        case ast.If(body=[ast.Assign(targets=[ast.Name(id="__getattr__")], value=ast.Call())]):
+        case ast.If(
+            body=[
+                ast.Assign(targets=[ast.Name(id="__getattr__")], value=ast.Call()),
+                ast.Assign(targets=[ast.Name(id="__dir__")], value=ast.Call()),
+            ]
+        ):
             return True
         case _:
             return False

@@ -18,6 +18,7 @@ ROOT = "recollect"
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "recollect._lazy",
+        "recollect._version",
         "recollect.errors",
         "recollect.messages",
         "recollect.model_validation",

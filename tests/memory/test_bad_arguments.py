@@ -4,13 +4,18 @@ from typing import Any
 
 import pytest
 
-from recollect import InvalidArgumentError, Memory, Message, Processor
+from recollect import PER_CALL, InvalidArgumentError, Memory, Message, Processor
 
 CONSTRUCTORS: dict[str, tuple[dict[str, Any], str]] = {
-    "an empty address": ({"store_or_url": ""}, "store_or_url"),
-    "a number for an address": ({"store_or_url": 5}, "store_or_url"),
+    "an empty path": ({"store": ""}, "store"),
+    "a number for a path": ({"store": 5}, "store"),
     "an empty user": ({"resource_id": ""}, "resource_id"),
     "a number for a user": ({"resource_id": 0}, "resource_id"),
+    "a user under two names": ({"user_id": "ada", "resource_id": "ada"}, "user_id"),
+    "a text for a tenant": ({"tenant_id": "acme"}, "tenant_id"),
+    "no tenant": ({"tenant_id": 0}, "tenant_id"),
+    "threads of nobody": ({"store": "unused.db", "threads": ["a"]}, "user_id"),
+    "threads of no tenant": ({"tenant_id": PER_CALL, "threads": ["a"]}, "tenant_id"),
     "an empty thread": ({"thread_id": ""}, "thread_id"),
     "a text for a number": ({"last_messages": "x"}, "last_messages"),
     "a negative number": ({"last_messages": -1}, "last_messages"),

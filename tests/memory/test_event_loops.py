@@ -10,7 +10,8 @@ import pytest
 from tests.support.agents import ADA, model_of, texts
 from tests.support.waiting import until, wait_until
 
-from recollect import Agent, InvalidArgumentError, Memory, StorageError, WrongOwnerError, open_store
+from recollect import Agent, Memory, StorageError, Store, open_store
+from recollect.errors import WrongOwnerError
 from recollect.storage.opening import sqlite_path
 
 HANDLES = Path("/proc/self/fd")
@@ -37,8 +38,8 @@ def bare_loop(agent: Agent) -> bool:
 
 def sync_agent(agent: Agent) -> bool:
     """Run a turn in a thread of the agent's that is ended again."""
-    saved = agent.generate_sync("hi", **ADA).saved
-    agent.close()
+    saved = agent.sync.generate("hi", **ADA).saved
+    agent.sync.close()
     return saved
 
 
@@ -151,11 +152,17 @@ async def test_opening_fails_again_when_a_store_that_was_given_cannot_have_its_t
 
 
 @pytest.mark.anyio
-@pytest.mark.postgres
-async def test_store_is_closed_when_its_threads_cannot_be_made(postgres_url: str) -> None:
-    """What was opened for nothing does not stay open: on PostgreSQL threads need a tenant."""
-    memory = Memory(postgres_url, resource_id="ada", threads=["a"])
+async def test_store_is_closed_when_its_threads_cannot_be_made(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was opened for nothing does not stay open."""
+    memory = Memory(sqlite_url, user_id="ada", threads=["a"])
     before = asyncio.all_tasks()
-    with pytest.raises(InvalidArgumentError, match="tenant_id"):
-        await memory.list_threads(tenant_id=None)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise StorageError
+
+    monkeypatch.setattr(Store, "create_thread", fail)
+    with pytest.raises(StorageError):
+        await memory.list_threads()
     assert asyncio.all_tasks() == before

@@ -1,5 +1,6 @@
 """`MessageHistoryProcessor` by itself: whose thread it reads, how much of it, and in which form."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -22,6 +23,13 @@ from recollect.pipeline.turn import assistant_id
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+async def in_memory() -> AsyncGenerator[Store]:
+    """A store that goes with the process."""
+    async with open_store("sqlite://") as store:
+        yield store
+
+
 async def test_ids_of_the_constructor_are_used_when_the_run_has_none(store: Store) -> None:
     """A processor's own ids serve runs that were given none, and only those."""
     processor = MessagePersistenceProcessor(store, **ADA)
@@ -39,8 +47,9 @@ async def test_thread_of_another_user_is_not_taken_when_the_run_names_a_user(sto
     assert await processor.process_input([PROMPT], context(run)) == [PROMPT]
 
 
-async def test_a_thread_alone_is_a_user_of_its_own_when_nobody_is_named(store: Store) -> None:
-    """A run that names a thread and no user has that thread to itself, and is no user of the same name."""
+async def test_a_thread_alone_is_a_user_of_its_own_when_nobody_is_named(in_memory: Store) -> None:
+    """In memory, a run that names a thread and no user has that thread to itself, and is no such user."""
+    store = in_memory
     run = new_run(tenant_id=None, thread_id="solo")
     await save(MessagePersistenceProcessor(store), conversation(1), run)
     view = await MessageHistoryProcessor(store).process_input([PROMPT], context(run))
@@ -48,8 +57,9 @@ async def test_a_thread_alone_is_a_user_of_its_own_when_nobody_is_named(store: S
     assert await store.list_threads(scope=Scope(None, "solo")) == []
 
 
-async def test_user_is_not_read_when_a_thread_alone_has_its_name(store: Store) -> None:
+async def test_user_is_not_read_when_a_thread_alone_has_its_name(in_memory: Store) -> None:
     """A thread that nobody owns is never that of the user who is called like it."""
+    store = in_memory
     await store.append_turn(conversation(2), scope=Scope(None, "ada", "ada"))
     run = new_run(tenant_id=None, thread_id="ada")
     assert await MessageHistoryProcessor(store).process_input([PROMPT], context(run)) == [PROMPT]
@@ -59,10 +69,15 @@ async def test_user_is_not_read_when_a_thread_alone_has_its_name(store: Store) -
 async def test_user_of_a_thread_alone_cannot_be_named(store: Store, side: str) -> None:
     """Nobody comes to such a thread by way of a user."""
     ids: dict[str, Any] = {"tenant_id": None, "resource_id": "thread-of-nobody:solo", "thread_id": "solo"}
-    processor = MessageHistoryProcessor(store, **(ids if side == "processor" else {}))
+    mine: dict[str, Any] = ids if side == "processor" else {}
     run = new_run(**(ids if side == "run" else {}))
-    with pytest.raises(InvalidArgumentError, match="resource_id: must not begin"):
+
+    async def read() -> None:
+        processor = MessageHistoryProcessor(store, **mine)
         await processor.process_input([PROMPT], context(run))
+
+    with pytest.raises(InvalidArgumentError, match="user_id: must not begin"):
+        await read()
 
 
 async def test_all_messages_are_shown_when_there_is_no_limit(store: Store) -> None:
@@ -98,14 +113,6 @@ async def test_cut_keeps_what_was_said_between_a_call_and_its_result(store: Stor
     view = await show_prompt(MessageHistoryProcessor(store, last_messages=2), *fresh)
     assert texts(view[:-6])[1:3] == [("user", "well?"), ("tool", "")]
     assert view[0].id == "c0-call"
-
-
-@pytest.mark.postgres
-async def test_tenant_must_be_named_when_on_postgres(postgres_url: str) -> None:
-    """On PostgreSQL nobody is taken for the system tenant by leaving the tenant out."""
-    async with open_store(postgres_url) as store:
-        with pytest.raises(ValueError, match="tenant_id"):
-            await MessageHistoryProcessor(store).process_input([PROMPT], context(new_run(resource_id="ada")))
 
 
 async def test_both_sides_agree_when_one_processor_serves_both(store: Store) -> None:

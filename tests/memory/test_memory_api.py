@@ -1,19 +1,22 @@
 """The methods of `Memory`, on every engine."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.support.agents import Mode, answer, both_modes, model_of, texts
 
 from recollect import (
+    PER_CALL,
     Agent,
     InvalidArgumentError,
     Memory,
     MemoryNotFoundError,
     Message,
     Store,
-    StoreMisuseError,
+    open_store,
 )
+from recollect.errors import StoreMisuseError
 
 pytestmark = pytest.mark.anyio
 
@@ -121,31 +124,29 @@ async def test_threads_are_made_when_given_to_the_memory(store: Store) -> None:
     }
 
 
-async def test_users_do_not_see_each_other(memory: Memory) -> None:
+async def test_users_do_not_see_each_other(store: Store) -> None:
     """Another user's thread of the same name is another thread; tenants and apps are apart too."""
-    await memory.add_message("user", "mine", thread_id="t")
-    for ids in ({"resource_id": "bob"}, {"tenant_id": 7}, {"app_id": "other"}, {"project_id": "p"}):
-        assert await memory.get_messages(thread_id="t", **ids) == []  # pyright: ignore[reportArgumentType] - ids by name
-        assert await memory.delete_messages(["m0"], thread_id="t", **ids) == 0  # pyright: ignore[reportArgumentType] - the same
-        assert not await memory.delete_thread(thread_id="t", **ids)  # pyright: ignore[reportArgumentType] - the same
-
-
-@pytest.mark.postgres
-async def test_tenant_must_be_told_when_on_postgres(postgres_url: str) -> None:
-    """On PostgreSQL a memory without a tenant says what to write."""
-    async with Memory(postgres_url) as memory:
-        with pytest.raises(InvalidArgumentError, match="tenant_id=None"):
-            await memory.get_messages()
-        result = await Agent(model_of("ok"), memory=memory).generate("hi", tenant_id=None)
-    assert result.saved
+    memory = Memory(store, tenant_id=PER_CALL, user_id="ada")
+    await memory.add_message("user", "mine", thread_id="t", tenant_id=None)
+    apart: list[dict[str, Any]] = [
+        {"resource_id": "bob"},
+        {"tenant_id": 7},
+        {"app_id": "other"},
+        {"project_id": "p"},
+    ]
+    for other in apart:
+        ids: dict[str, Any] = {"tenant_id": None} | other
+        assert await memory.get_messages(thread_id="t", **ids) == []
+        assert await memory.delete_messages(["m0"], thread_id="t", **ids) == 0
+        assert not await memory.delete_thread(thread_id="t", **ids)
 
 
 async def test_memory_can_be_closed_and_a_given_store_stays_open(store: Store) -> None:
     """A memory closes what it opened, and only that; closing an unused one is no error."""
-    async with Memory(store, tenant_id=None) as memory:
+    async with Memory(store, user_id="ada") as memory:
         await memory.add_message("user", "hi")
     assert store.engine_name
-    await Memory(store, tenant_id=None, resource_id="x").add_message("user", "still open")
+    await Memory(store, user_id="x").add_message("user", "still open")
     await Memory().close()
 
 
@@ -176,15 +177,13 @@ def test_memory_on_a_file_works_in_one_loop_after_the_other(sqlite_url: str) -> 
 
 
 @both_modes
-async def test_agent_works_when_a_thread_alone_is_named(store: Store, mode: Mode) -> None:
-    """A memory without a user keeps a run's thread under the user of its own."""
-    memory = Memory(store)
-    await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hi", tenant_id=None, thread_id="t")
-    assert texts(await memory.get_messages(tenant_id=None, thread_id="t")) == [
-        ("user", "hi"),
-        ("assistant", "ok"),
-    ]
-    assert await Memory(store).get_messages(tenant_id=None, thread_id="t") == []
+async def test_agent_works_when_a_thread_alone_is_named(mode: Mode) -> None:
+    """A memory in memory without a user keeps a run's thread under the user of its own."""
+    async with open_store("sqlite://") as store:
+        memory = Memory(store)
+        await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hi", thread_id="t")
+        assert texts(await memory.get_messages(thread_id="t")) == [("user", "hi"), ("assistant", "ok")]
+        assert await Memory(store).get_messages(thread_id="t") == []
 
 
 async def test_unknown_id_is_an_error_that_names_it(memory: Memory) -> None:
@@ -194,10 +193,37 @@ async def test_unknown_id_is_an_error_that_names_it(memory: Memory) -> None:
 
 
 async def test_a_question_finds_what_was_said_in_any_thread_or_in_one(store: Store) -> None:
-    """`query` searches all of the user's threads, or with `scope="thread"` only the one that is named."""
+    """`query` searches all of the user's threads, or with `within="thread"` only the one that is named."""
     memory = Memory(store, tenant_id=None, resource_id="ada", embedder=None)
     await memory.add_message("user", "My dog is called Rex.", thread_id="march")
     await memory.add_message("user", "My cat is called Tom.", thread_id="april")
     assert [hit.text for hit in await memory.query("dog Rex", message_range=0)] == ["My dog is called Rex."]
-    here = await memory.query("called", scope="thread", thread_id="april", message_range=0)
+    here = await memory.query("called", within="thread", thread_id="april", message_range=0)
     assert [hit.text for hit in here] == ["My cat is called Tom."]
+
+
+async def test_deleting_needs_the_id_of_what_is_deleted(memory: Memory) -> None:
+    """No thread is deleted because nobody named one."""
+    await memory.add_message("user", "hi")
+    for call in (memory.delete_thread, memory.delete_messages):
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            await call()  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues] - a wrong use
+    with pytest.raises(InvalidArgumentError, match="thread_id"):
+        await memory.delete_thread(None)  # pyright: ignore[reportArgumentType] - a wrong use
+    assert len(await memory.get_messages()) == 1
+
+
+def test_sync_code_has_the_same_memory(sqlite_url: str) -> None:
+    """`memory.sync` keeps what the async side reads, and closes what it opened."""
+    memory = Memory(sqlite_url, user_id="ada")
+    with memory.sync as entered:
+        entered.add_message("user", "hi")
+        assert memory.is_entered
+
+    async def read() -> list[Message]:
+        async with memory:
+            async with memory:  # who leaves first takes nothing away
+                pass
+            return await memory.get_messages()
+
+    assert texts(asyncio.run(read())) == [("user", "hi")]

@@ -76,10 +76,10 @@ async def test_run_sent_again_returns_the_stored_turn_when_memory_is_used_in_any
 async def test_nothing_is_called_saved_when_no_ids_are_given_to_bare_processors(
     store: Store, pattern: str, mode: Mode
 ) -> None:
-    """`saved` says what happened: a memory has ids of its own, a bare processor has none."""
-    memory = Memory(store, tenant_id=None)
+    """`saved` says what happened: a memory has a user, a bare processor has none."""
+    memory = Memory(store, user_id="ada")
     agent = agent_with(pattern, store, model_of("fine", mode=mode), memory)
-    result = await answer(agent, mode, "hi", tenant_id=None)
+    result = await answer(agent, mode, "hi")
     assert result.saved is bool(await memory.get_messages())
 
 

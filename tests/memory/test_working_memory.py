@@ -124,7 +124,7 @@ class TestApi:
 
     async def test_value_reads_as_attributes_and_keys(self, store: Store) -> None:
         """An empty one knows its fields; a misspelt one is an error."""
-        memory = Memory(store, tenant_id=None, working_memory="- **First Name**:\n- City:")
+        memory = Memory(store, user_id="ada", working_memory="- **First Name**:\n- City:")
         known = await memory.get_working_memory()
         assert isinstance(known, WorkingMemory)
         assert (known.first_name, known.city, known.version) == (None, None, 0)
@@ -135,7 +135,7 @@ class TestApi:
 
     async def test_history_can_be_read_and_restored(self, store: Store) -> None:
         """What was wiped comes back; clearing forgets it for good."""
-        memory = Memory(store, tenant_id=None, working_memory="{{name}}")
+        memory = Memory(store, user_id="ada", working_memory="{{name}}")
         await memory.update_working_memory({"name": "Ann"})
         await memory.update_working_memory({"name": None})
         history = await memory.working_memory_history()
@@ -147,7 +147,7 @@ class TestApi:
 
     async def test_change_must_fit_the_template(self, store: Store) -> None:
         """A field that the template does not have is refused, and nothing is written."""
-        memory = Memory(store, tenant_id=None, working_memory={"schema": Profile})
+        memory = Memory(store, user_id="ada", working_memory={"schema": Profile})
         with pytest.raises(InvalidArgumentError, match="'city' is not a field"):
             await memory.update_working_memory({"name": "Ann", "city": "Rome"})
         with pytest.raises(InvalidArgumentError, match="age"):
@@ -156,7 +156,7 @@ class TestApi:
 
     async def test_memory_without_a_template_takes_any_field(self, store: Store) -> None:
         """The user's fields can be kept without showing them to a model."""
-        memory = Memory(store, tenant_id=None)
+        memory = Memory(store, user_id="ada")
         await memory.update_working_memory({"a": 1, "b": 2})
         known = await memory.update_working_memory({"c": 3}, strategy="replace", expected_version=1)
         assert (known, known.c) == ({"c": 3}, 3)

@@ -192,14 +192,14 @@ def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
 
     memory = Memory(sqlite_url, working_memory=options(note))
     agent = Agent(model_of("ok"), memory=memory)
-    agent.generate_sync("hi", **ADA)
+    agent.sync.generate("hi", **ADA)
 
     async def look() -> object:
         await memory.settled()
         return (await memory.get_working_memory(**ADA)).email
 
     assert asyncio.run(look()) == "user: hi"
-    agent.close()
+    agent.sync.close()
 
 
 def test_work_does_not_wait_for_a_loop_that_was_left_standing() -> None:

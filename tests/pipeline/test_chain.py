@@ -322,7 +322,7 @@ async def test_run_context_knows_its_run() -> None:
     one, two = context(run, processor_id="one"), context(run, processor_id="two")
     one.state["x"] = 1
     one.note("a remark")
-    assert (one.run_id, one.ids.resource_id, one.instructions, one.trace) == (
+    assert (one.run_id, one.ids.user_id, one.instructions, one.trace) == (
         "r1",
         "ada",
         "be kind",

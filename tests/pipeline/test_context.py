@@ -24,7 +24,7 @@ def test_a_tool_shares_the_state_of_its_owner_within_a_run() -> None:
     with tools_of(run, call):
         ctx = tool_context("notes")
         ctx.state["written"] = 1
-        assert (ctx.ids.resource_id, kept_call()) == ("ada", call)
+        assert (ctx.ids.user_id, kept_call()) == ("ada", call)
     assert context(run, "result", "notes").state == {"written": 1}
     assert kept_call() is None
 

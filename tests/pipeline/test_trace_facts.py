@@ -17,12 +17,11 @@ from recollect import (
     TextDelta,
     ToolCall,
     ToolResult,
-    TraceEntry,
     TripWire,
 )
 from recollect.pipeline.output import OutputChain
 from recollect.pipeline.processor import StreamPart
-from recollect.trace import Phase
+from recollect.trace import Phase, TraceEntry
 
 pytestmark = pytest.mark.anyio
 

@@ -22,9 +22,9 @@ async def rankings(url: str, embedder: object) -> list[Any]:
         if embedder is not None:
             await memory.settled()
         for question in QUESTIONS:
-            for scope in ("resource", "thread"):
+            for within in ("user", "thread"):
                 result = await memory.query(
-                    question, top_k=30, max_tokens=100_000, scope=scope, thread_id="thread 2", explain=True
+                    question, top_k=30, max_tokens=100_000, within=within, thread_id="thread 2", explain=True
                 )  # fmt: skip
                 values = result.to_dict()
                 del values["timings"]

@@ -60,7 +60,7 @@ def delete_all(line: Connection, url: str) -> None:
 
     async def run() -> None:
         async with ada(url, None) as memory:
-            await memory.delete_thread()
+            await memory.delete_thread("default")
 
     asyncio.run(run())
     line.send_bytes(b"deleted")

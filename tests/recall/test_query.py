@@ -130,11 +130,11 @@ async def test_thread_app_and_project_bound_a_search(memory: Memory) -> None:
         await fill(memory, "The cello.", thread_id=thread)
     await memory.add_message("user", "The cello.", thread_id="a", app_id="x")
     await memory.add_message("user", "The cello.", thread_id="a", project_id="y")
-    assert ids(await memory.query("cello", scope="thread", thread_id="a")) == ["a0"]
+    assert ids(await memory.query("cello", within="thread", thread_id="a")) == ["a0"]
     assert sorted(ids(await memory.query("cello", thread_id="a"))) == ["a0", "b0"]
     assert len(await memory.query("cello", thread_id="a", app_id="x")) == 1
     assert len(await memory.query("cello", app_id="x", project_id="y")) == 0
-    assert (await memory.query("cello", scope="thread", thread_id="a")).searched == 1
+    assert (await memory.query("cello", within="thread", thread_id="a")).searched == 1
     assert len(await memory.query("cello", resource_id="bob")) == 0
 
 

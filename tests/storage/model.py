@@ -10,17 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias, cast
 
-from recollect import (
-    ConflictError,
-    MemoryEntry,
-    MemoryNotFoundError,
-    Message,
-    Placed,
-    SearchRow,
-    StateEntry,
-    Thread,
-)
+from recollect import ConflictError, MemoryNotFoundError, Message, Thread
 from recollect.messages import part_to_dict
+from recollect.storage.records import MemoryEntry, Placed, SearchRow, StateEntry
 from recollect.storage.rows import to_micros
 from recollect.text.terms import analyse
 

@@ -20,19 +20,9 @@ from tests.storage.opened import ENGINES, OpenStore, open_for_examples
 from tests.storage.readings import KEYS, LIMITS, PLACES
 from tests.support.profiles import count_examples
 
-from recollect import (
-    MemoryEntry,
-    Message,
-    Placed,
-    ReasoningPart,
-    RecollectError,
-    Scope,
-    StateEntry,
-    TextPart,
-    ToolCall,
-    ToolResult,
-)
+from recollect import Message, ReasoningPart, RecollectError, Scope, TextPart, ToolCall, ToolResult
 from recollect.messages import ORIGINS, ROLES
+from recollect.storage.records import MemoryEntry, Placed, StateEntry
 
 EXAMPLES = {"memory": 0.5, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
 PATIENT = settings(report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])

@@ -19,14 +19,13 @@ from recollect import (
     FilePart,
     InvalidArgumentError,
     Message,
-    Part,
     ReasoningPart,
     Scope,
     TextPart,
     ToolCall,
     ToolResult,
 )
-from recollect.messages import ORIGINS, ROLES, part_to_dict
+from recollect.messages import ORIGINS, ROLES, Part, part_to_dict
 from recollect.validation import MAX_ID_BYTES, MAX_INT, MAX_JSON_DEPTH
 
 EXAMPLES = settings(examples(0.4), suppress_health_check=[HealthCheck.too_slow])

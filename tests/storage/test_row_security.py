@@ -16,10 +16,10 @@ import pytest
 from psycopg import errors, sql
 from tests.storage import readings
 
-from recollect import ConflictError, Message, Placed, Scope, Store, ToolCall, ToolResult, open_store
+from recollect import ConflictError, Message, Scope, Store, ToolCall, ToolResult, open_store
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
-from recollect.storage.records import MessageVectors
+from recollect.storage.records import MessageVectors, Placed
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import prepare
 from recollect.storage.users import KINDS

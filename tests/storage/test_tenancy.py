@@ -55,7 +55,7 @@ def _worlds(opened: OpenStore) -> list[World]:
 TENANTS = ("None", "one", "another")
 """Which tenant the stranger is in `_worlds`, in that order."""
 
-EXEMPT = {"close", "engine_name"}
+EXEMPT = {"close", "engine_name", "is_in_memory", "sync"}
 """What is about the store and not about anybody's data."""
 
 TENANT_WIDE = {"delete_message_number", "delete_message", "list_users"}

@@ -1,15 +1,15 @@
 """Runs of a single processor, without an agent around it."""
 
-from typing import Any
+from typing import Any, cast
 
 from recollect import Message, Processor, RunContext, Trace
-from recollect.pipeline.context import RunIds, RunState
+from recollect.pipeline.context import Ids, RunState, run_ids
 from recollect.trace import Phase
 
 
 def new_run(run_id: str = "run", **ids: Any) -> RunState:  # noqa: ANN401 - the ids of a scope
     """Return the state of a run that has just begun."""
-    return RunState(run_id, RunIds(**ids), Trace())
+    return RunState(run_id, run_ids(cast("Ids", ids)), Trace())
 
 
 def context(run: RunState, phase: Phase = "input", processor_id: str = "tested") -> RunContext:

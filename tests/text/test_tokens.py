@@ -9,9 +9,9 @@ from tests.support.profiles import examples
 from tests.support.strategies import cut
 from tests.support.timing import assert_costs_little_more, long_text
 
-from recollect import MissingExtraError, count_tokens
+from recollect import MissingExtraError
 from recollect.text import tokens
-from recollect.text.tokens import ENCODINGS, LONGEST_SEGMENT, Encoding, TokenCutter, truncate
+from recollect.text.tokens import ENCODINGS, LONGEST_SEGMENT, Encoding, TokenCutter, count_tokens, truncate
 
 PIECES = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),

@@ -58,7 +58,9 @@ VALID: dict[str, object] = {
 }
 
 METHODS = [
-    name for name, _ in inspect.getmembers(Users, inspect.iscoroutinefunction) if not name.startswith("_")
+    name
+    for name, _ in inspect.getmembers(Users, inspect.iscoroutinefunction)
+    if not name.startswith("_") and name != "close"
 ]
 
 

@@ -15,19 +15,14 @@ from typing import Any
 import pytest
 from tests.support.waiting import wait_until
 
-from recollect import (
-    InvalidArgumentError,
-    StorageCorruptError,
-    StorageUnavailableError,
-    StoreMisuseError,
-    users,
-)
+from recollect import InvalidArgumentError, users
+from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.users import Users
 
 METHODS: dict[str, Callable[..., Any]] = {
     name: method
     for name, method in inspect.getmembers(Users, inspect.iscoroutinefunction)
-    if not name.startswith("_")
+    if not name.startswith("_") and name != "close"
 }
 
 
@@ -84,7 +79,7 @@ for call in (lambda: users.count_messages("ann", tenant_id=1), users.connect):
     lines = _run(code).splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert line.startswith("InvalidArgumentError url: give an address (sqlite:///file.db")
+        assert line.startswith("InvalidArgumentError store: give a path or a URL (file.db")
         assert "RECOLLECT_DATABASE_URL" in line
 
 
@@ -105,7 +100,7 @@ def test_first_connection_is_closed_when_another_is_opened(sqlite_url: str, tmp_
     with users.connect(f"sqlite:///{tmp_path}/second.db"):
         assert users.get_user_state("ann", tenant_id=1) is None
         with pytest.raises(StoreMisuseError, match="closed"):
-            first.call(Users.count_messages, "ann", 1)
+            first.count_messages("ann", 1)
         first.close()
         assert users.count_messages("ann", tenant_id=1) == 0
 
@@ -137,8 +132,8 @@ def test_failed_connect_leaves_no_thread_behind(tmp_path: Path) -> None:
 def test_forgotten_connection_ends_its_thread_and_closes_its_store(shared_url: str) -> None:
     """Whoever makes one for each request and forgets it keeps nothing open."""
     before = set(threading.enumerate())
-    connections = [users.Connection(shared_url) for _ in range(3)]
-    assert [one.call(Users.count_messages, "ada", tenant_id=1) for one in connections] == [0, 0, 0]
+    connections = [Users(shared_url).sync for _ in range(3)]
+    assert [one.count_messages("ada", tenant_id=1) for one in connections] == [0, 0, 0]
     connections.clear()
     gc.collect()
     wait_until(lambda: not set(threading.enumerate()) - before)

@@ -1,16 +1,14 @@
 """The agent: a model, tools, and one pipeline of guards and memory around them."""
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cast
 
 from recollect.agent.prompt import Prompt, check_run_id, last_shown, note_shown, prompt_messages
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.concurrency.fork import PerProcess
-from recollect.concurrency.portal import Portal
+from recollect.concurrency.portal import ClosingFace, PortalHolder, as_twin
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
@@ -23,6 +21,8 @@ from recollect.validation import check_int, check_model, check_text
 
 if TYPE_CHECKING:
     from recollect.agent.provider import ModelProvider
+
+P = ParamSpec("P")
 
 _MOST_STEPS = 20
 
@@ -66,8 +66,10 @@ class Agent:
         self._limit_answer = check_text(limit_answer, "limit_answer")
         self._trace_content = trace_content
         self._provider: ModelProvider | None = None
-        self._portal: Portal | None = None
-        self._lock = PerProcess(threading.Lock)
+        given = (memory, *input_processors, *output_processors)
+        self._memories = [*{id(item): item for item in given if isinstance(item, Memory)}.values()]
+        # What is kept in memory belongs to one event loop: that of the memory's own sync calls.
+        self.portals = self._memories[0].portals if self._memories else PortalHolder("agent")
 
     async def generate(
         self,
@@ -113,43 +115,30 @@ class Agent:
         )
         return RunStream(run, raise_on_tripwire=raise_on_tripwire, note=partial(note_shown, self))
 
-    def generate_sync(self, prompt: Prompt, **options: Any) -> Result:  # noqa: ANN401 - those of generate
-        """Do the same as `generate` from sync code."""
-        result, shown = self._own_portal().run(self._generate_and_show(prompt, options))
-        note_shown(self, shown)
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def stream_sync(self, prompt: Prompt, **options: Any) -> Iterator[Event]:  # noqa: ANN401 - those of stream
-        """Do the same as `stream` from sync code."""
-        stream = self.stream(prompt, **options)
-        try:
-            for event in SyncStream(self._own_portal(), stream):
-                note_shown(self, stream.prompt)
-                yield event
-        finally:
-            note_shown(self, stream.prompt)
-
     def get_last_messages(self) -> list[Message]:
         """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
         return last_shown(self)
 
-    def close(self) -> None:
-        """End the thread that the sync methods run in; a later call starts another."""
-        with self._lock.value:
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.close()
+    async def close(self) -> None:
+        """Close the memory that the agent was given, unless somebody has entered it."""
+        for memory in self._memories:
+            if not memory.is_entered:
+                await memory.close()
 
-    async def _generate_and_show(
-        self, prompt: Prompt, options: dict[str, Any]
-    ) -> tuple[Result | Exception, list[Message]]:
-        """Answer in the portal's thread, and bring back what was shown, which only that thread can see."""
-        try:
-            return await self.generate(prompt, **options), last_shown(self)
-        except Exception as error:  # noqa: BLE001 - it is raised where it belongs
-            return error, last_shown(self)
+    async def __aenter__(self) -> Self:
+        """Enter the agent's memory too: it stays open for whoever has entered it."""
+        for memory in self._memories:
+            await memory.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for memory in self._memories:
+            await memory.__aexit__()
+
+    @property
+    def sync(self) -> "SyncAgent":
+        """The same methods for sync code."""
+        return SyncAgent(self, self.portals)
 
     def _new_run(
         self,
@@ -194,12 +183,66 @@ class Agent:
             self._provider = ModelProvider(self._model, self._tools)
         return self._provider
 
-    def _own_portal(self) -> Portal:
-        """Return the one thread of this agent; two would not share what is kept in memory."""
-        with self._lock.value:
-            if self._portal is None or not self._portal.is_usable:
-                self._portal = Portal("agent", advice="call it again")
-            return self._portal
+
+def _generate(
+    method: Callable[Concatenate[Agent, P], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate["SyncAgent", P], Result]:
+    """Return the sync side of `generate`: it also brings back what was shown, known to the portal alone."""
+
+    async def answer(
+        agent: Agent, *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[Result | Exception, list[Message]]:
+        try:
+            return await method(agent, *args, **kwargs), last_shown(agent)
+        except Exception as error:  # noqa: BLE001 - it is raised where it belongs
+            return error, last_shown(agent)
+
+    def call(face: "SyncAgent", *args: P.args, **kwargs: P.kwargs) -> Result:
+        result, shown = face.call(answer, *args, **kwargs)
+        face.note(shown)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return as_twin(call, method)
+
+
+def _stream(
+    method: Callable[Concatenate[Agent, P], RunStream],
+) -> Callable[Concatenate["SyncAgent", P], Iterator[Event]]:
+    """Return the sync side of `stream`."""
+
+    def call(face: "SyncAgent", *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
+        return face.events_of(method, *args, **kwargs)
+
+    return as_twin(call, method)
+
+
+class SyncAgent(ClosingFace[Agent]):
+    """The methods of `Agent` for sync code: `agent.sync`."""
+
+    generate = _generate(Agent.generate)
+    stream = _stream(Agent.stream)
+
+    def get_last_messages(self) -> list[Message]:
+        """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
+        return last_shown(self._subject)
+
+    def note(self, shown: list[Message]) -> None:
+        """Remember in the caller's task what the model was shown."""
+        note_shown(self._subject, shown)
+
+    def events_of(
+        self, method: Callable[Concatenate[Agent, P], RunStream], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[Event]:
+        """Go through the events of a stream."""
+        stream = method(self._subject, *args, **kwargs)
+        try:
+            for event in SyncStream(self._portals.get(), stream):
+                self.note(stream.prompt)
+                yield event
+        finally:
+            self.note(stream.prompt)
 
 
 def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:

@@ -15,7 +15,6 @@ from recollect.messages import FramePart, Message, TextPart
 from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
 from recollect.text.quoting import BULLET, indent_lines, neutralise
-from recollect.validation import check_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +126,12 @@ class AuditLog(Protocol):
 class StoreAudit:
     """Writes what backends did for one user as events of the store; see `AuditLog`."""
 
-    def __init__(self, handle: StoreHandle, user_id: str) -> None:
-        """Write to a store, about a user who belongs to no tenant."""
+    def __init__(self, handle: StoreHandle, user: Scope) -> None:
+        """Write to a store, about a user."""
         self._handle = handle
-        self._user_id = check_id(user_id, "user_id")
+        self._user = user
 
     async def record(self, name: str, payload: Mapping[str, object], *, session_id: str, run_id: str) -> None:
         """Write one event of a session; it is on disk when this returns, and a failure is raised."""
         store = await self._handle.get()
-        await store.add_event(name, payload, run_id=run_id, scope=Scope(None, self._user_id, session_id))
+        await store.add_event(name, payload, run_id=run_id, scope=self._user.with_thread(session_id))

@@ -8,14 +8,14 @@ import typer
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.runtime.config.file import FOLDER
 from recollect.scope import Scope
-from recollect.storage.opening import DATABASE_VARIABLE, sqlite_path
+from recollect.storage.opening import DATABASE_VARIABLE, database_url, sqlite_path
 
-Url = Annotated[
+Place = Annotated[
     str | None,
     typer.Option(
-        "--url",
+        "--store",
         envvar=DATABASE_VARIABLE,
-        help="The database: sqlite:///file.db or postgresql://user@host/name.",
+        help="The database: a SQLite file, or postgresql://user@host/name.",
     ),
 ]
 User = Annotated[str, typer.Option("--user", help="The user's id.")]
@@ -44,20 +44,21 @@ def chosen_scope(user: str, tenant: int | None, *, system: bool) -> Scope:
     return Scope(chosen_tenant(tenant, system=system), user)
 
 
-def existing_database(url: str | None) -> str:
-    """Return an address that something can be in: a mistyped file name must not create an empty file."""
-    found = target_database(url)
+def existing_database(store: str | None) -> str:
+    """Return the URL of a database that is there: a mistyped file name must not create an empty file."""
+    found = target_database(store)
     if _is_sqlite(found) and not Path(path := sqlite_path(found)).exists():
         raise StorageUnavailableError(f"{path}: there is no such file")
     return found
 
 
-def target_database(url: str | None) -> str:
-    """Return an address that outlives the command."""
-    if not url:
-        raise InvalidArgumentError("url", f"give the database's address with --url or in {DATABASE_VARIABLE}")
+def target_database(store: str | None) -> str:
+    """Return the URL of a database that outlives the command."""
+    if not store:
+        raise InvalidArgumentError("store", f"name the database with --store or in {DATABASE_VARIABLE}")
+    url = database_url(store)
     if _is_sqlite(url) and sqlite_path(url) == ":memory:":
-        raise InvalidArgumentError("url", "a database in memory ends with this command; name a file")
+        raise InvalidArgumentError("store", "a database in memory ends with this command; name a file")
     return url
 
 

@@ -35,7 +35,7 @@ Next:
   README.md                  the same in ten lines of your own, sync or async
   docs/storage.md            what is kept, how it is kept safe, and how to run it on PostgreSQL
   recollect --help           export, import, erase, threads and history for a database of yours,
-                             e.g. recollect history --url sqlite:///memory.db --user ada --tenant 1
+                             e.g. recollect history --store sqlite:///memory.db --user ada --tenant 1
   make test, make bench      see it hold, and see how fast it is"""
 
 
@@ -103,7 +103,7 @@ async def _tools(store: Store, _: "Users", show: Show) -> None:
 
 async def _agent(store: Store, _: "Users", show: Show) -> None:
     """An agent that remembers, with the offline model: it needs no key, and only quotes what memory shows."""
-    agent = Agent("offline", memory=Memory(store, tenant_id=1, resource_id="ada"))
+    agent = Agent("offline", memory=Memory(store, tenant_id=1, user_id="ada"))
     await agent.generate("My dog is called Rex.")
     result = await agent.generate("What is my dog called?")
     show(result.text)

@@ -1,8 +1,8 @@
 """`recollect version`: what is installed."""
 
 import platform
-from importlib import metadata
 
+from recollect._version import __version__
 from recollect.cli.options import Json
 from recollect.cli.output import write_json, write_lines
 
@@ -12,7 +12,7 @@ def version(json: Json = False) -> None:
     import apsw
 
     found = {
-        "recollect": metadata.version("recollect"),
+        "recollect": __version__,
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
     }

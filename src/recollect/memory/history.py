@@ -8,15 +8,15 @@ stored already, or was deleted from the thread. Only what follows is new.
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias, Unpack
 
 from recollect.errors import ConflictError, StorageError
-from recollect.memory.base import MemoryProcessor
+from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
-from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.opening import StoreHandle
+from recollect.scope import Scope
+from recollect.storage.opening import Place, StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fence, quote
 from recollect.tool_pairs import assign_units
@@ -40,20 +40,19 @@ class MessagePersistenceProcessor(MemoryProcessor):
 
     def __init__(
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         on_saved: OnSaved | None = None,
-        tenant_id: int | Unset | None = UNSET,
-        resource_id: str | None = None,
-        thread_id: str | None = None,
+        **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store or its address, what to call after a save, and ids for runs that are given none."""
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        """Take a store, its URL or a path, what to call after a save, and whose memory it is."""
+        super().__init__(store, **owner)
         self._on_saved = on_saved
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage the turn for saving, all of it but system messages."""
         turn = [message for message in messages if message.role != "system"]
+        self._scope_of(ctx)  # what it raises is the caller's mistake, not a failed write
         if turn:
             ctx.on_commit(partial(self._save, turn, ctx))
         return messages
@@ -120,16 +119,14 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
 
     def __init__(
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         last_messages: int | None = DEFAULT_LAST_MESSAGES,
         include_system_messages: bool = False,
-        tenant_id: int | Unset | None = UNSET,
-        resource_id: str | None = None,
-        thread_id: str | None = None,
+        **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store or its address, how much to show, and ids for runs that are given none."""
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        """Take a store, its URL or a path, how much to show, and whose memory it is."""
+        super().__init__(store, **owner)
         self._limit = None if last_messages is None else check_int(last_messages, "last_messages")
         self._with_system = include_system_messages
 

@@ -1,18 +1,20 @@
-"""Memory: the public API of document A, and a provider of processors.
+"""Memory: what an agent remembers, and a provider of processors.
 
 A `Memory` is put beside the guards in an agent's lists, or given to it as `memory=`. It keeps its data in a
 store that it opens when it is first needed. Every method takes the ids of a scope as keyword arguments;
-what is left out is the memory's own: the ids it was made with, or ids that no other memory has.
+what is left out is the memory's own: the ids it was made with. Only a memory that is kept in memory has ids
+of its own where it was given none.
 """
 
 import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack, cast, get_args
 
+from recollect.concurrency.portal import PortalHolder
 from recollect.errors import InvalidArgumentError
-from recollect.memory.base import resolve_scope
+from recollect.memory.base import Owner, OwnerIds, resolve_scope
 from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
@@ -24,7 +26,7 @@ from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
 from recollect.memory.working_memory import WorkingMemoryProcessor, working_memory_options
 from recollect.messages import Message, Role
-from recollect.pipeline.context import Ids, RunIds, run_ids
+from recollect.pipeline.context import Ids, RunIds, UserIds, one_user_id, run_ids
 from recollect.pipeline.processor import Processor
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
@@ -33,24 +35,28 @@ from recollect.recall.settings import (
     SearchScope,
     recall_settings,
 )
-from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
-from recollect.storage.opening import StoreHandle
+from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
+from recollect.storage.opening import Place, StoreHandle
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
-from recollect.validation import check_id, check_int, check_text, checked_list
+from recollect.validation import check_choice, check_id, check_int, check_text, checked_list
 from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
+    from recollect.memory.sync import SyncMemory
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Recall
+
+Within: TypeAlias = Literal["user", "thread"]
+"""Where a query searches: in all threads of the user, or in one."""
 
 
 class Memory:
     """What an agent remembers: message history, what bears on the prompt, and what is known of the user."""
 
-    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+    def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
-        store_or_url: Store | str | None = None,
+        store: Place | None = None,
         *,
         last_messages: int | bool | None = DEFAULT_LAST_MESSAGES,
         other_threads: int = 0,
@@ -59,7 +65,8 @@ class Memory:
         working_memory: object = None,
         threads: Sequence[str] = (),
         processors: Sequence[OldMemoryProcessor] = (),
-        tenant_id: int | Unset | None = UNSET,
+        tenant_id: int | PerCall | None = None,
+        user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> None:
@@ -69,18 +76,20 @@ class Memory:
         messages of the user's other threads. `semantic_recall` finds what bears on the prompt; `embedder` is
         what it compares meanings with (None: words alone). `working_memory` is a template, a Pydantic model
         class, or a dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing.
-        Without `resource_id` the memory has a user of its own.
+
+        On a file or a server a memory needs `user_id` (`resource_id` means the same), here or with each call.
+        It is of one tenant, `tenant_id`, or with `PER_CALL` of the tenant that each call names.
         """
+        self.portals = PortalHolder("memory")
+        self._entered = 0
         self._recall = recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
-        self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
-        own = f"memory-{secrets.token_hex(8)}"
-        given = RunIds(tenant_id, resource_id, thread_id)
-        own_thread = own if given.resource_id is None else DEFAULT_THREAD
-        self._defaults = replace(
-            given, resource_id=given.resource_id or own, thread_id=given.thread_id or own_thread
-        )
+        self._handle = StoreHandle(store, prepare=self._make_threads if threads else None)
+        given = Owner(tenant_id, one_user_id(user_id, resource_id), thread_id)
+        self._owner = _with_own_ids(given, is_in_memory=self._handle.is_in_memory)
+        if threads:
+            self._resolved(RunIds())  # says now what is missing
         self._last_messages = _checked_last(last_messages)
         self._other_threads = check_int(other_threads, "other_threads")
         options = working_memory_options(working_memory)
@@ -194,9 +203,9 @@ class Memory:
         store, scope = await self._scope(**ids)
         return await store.update_thread(title=title, metadata=metadata, scope=scope)
 
-    async def get_thread_by_id(self, named: str | None = None, /, **ids: Unpack[Ids]) -> Thread | None:
-        """Return a thread, or None; its id may come first or as `thread_id`."""
-        store, scope = await self._scope(**_named(named, ids))
+    async def get_thread_by_id(self, thread_id: str | None = None, **ids: Unpack[UserIds]) -> Thread | None:
+        """Return a thread, or None."""
+        store, scope = await self._scope(thread_id=thread_id, **ids)
         return await store.get_thread(scope=scope)
 
     async def list_threads(
@@ -206,9 +215,9 @@ class Memory:
         store, scope = await self._scope(**ids)
         return await store.list_threads(limit=limit, offset=offset, scope=scope)
 
-    async def delete_thread(self, named: str | None = None, /, **ids: Unpack[Ids]) -> bool:
-        """Remove a thread with all its messages and say if it was there; its id may come first."""
-        store, scope = await self._scope(**_named(named, ids))
+    async def delete_thread(self, thread_id: str, **ids: Unpack[UserIds]) -> bool:
+        """Remove a thread with all its messages and say if it was there."""
+        store, scope = await self._scope(thread_id=check_id(thread_id, "thread_id"), **ids)
         return await store.delete_thread(scope=scope)
 
     async def query(
@@ -217,7 +226,7 @@ class Memory:
         *,
         top_k: int = DEFAULT_TOP_K,
         threshold: float | None = None,
-        scope: SearchScope = "resource",
+        within: Within = "user",
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         explain: bool = False,
@@ -225,9 +234,11 @@ class Memory:
     ) -> "Recall":
         """Find what was said about something, best first; an empty question finds nothing.
 
-        `scope` is the user's every thread or this one. With `explain` each hit says why it is there.
+        `within` is all of the user's threads or this one. With `explain` each hit says why it is there.
         """
-        settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
+        check_choice(within, "within", get_args(Within))
+        searched: SearchScope = "thread" if within == "thread" else "resource"
+        settings = RecallSettings(top_k, threshold, searched, message_range, max_tokens)
         check_text(question, "question")
         _, place = await self._scope(**ids)
         return await self._own_recaller().search(question, settings, scope=place, explain=explain)
@@ -290,17 +301,31 @@ class Memory:
             await self._recaller.close()
         await self._handle.close()
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether somebody is within `async with memory`, an agent that was entered included."""
+        return self._entered > 0
+
     async def __aenter__(self) -> Self:
-        """Return the memory itself."""
+        self._entered += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the memory."""
-        await self.close()
+        """Close the memory, if nobody else has entered it."""
+        self._entered -= 1
+        if not self.is_entered:
+            await self.close()
 
-    def _ids(self) -> dict[str, Any]:
-        own = self._defaults
-        return {"tenant_id": own.tenant_id, "resource_id": own.resource_id, "thread_id": own.thread_id}
+    @property
+    def sync(self) -> "SyncMemory":
+        """The same methods for sync code."""
+        from recollect.memory.sync import SyncMemory
+
+        return SyncMemory(self, self.portals)
+
+    def _ids(self) -> OwnerIds:
+        own = self._owner
+        return {"tenant_id": own.tenant_id, "user_id": own.user_id, "thread_id": own.thread_id}
 
     def _own_recaller(self) -> "Recaller":
         if self._recaller is None:
@@ -324,9 +349,8 @@ class Memory:
             self._own_recaller().saved(scope, store)
 
     async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
-        given = run_ids(ids)
-        store = await self._handle.get()
-        return store, self._resolved(given, store)
+        scope = self._resolved(run_ids(ids))
+        return await self._handle.get(), scope
 
     async def _working_place(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
         store, scope = await self._scope(**ids)
@@ -338,21 +362,25 @@ class Memory:
             memory if self._working_memory is None else memory.with_fields(self._working_memory.shape.fields)
         )
 
-    def _resolved(self, ids: RunIds, store: Store) -> Scope:
-        # None is for processors that nobody told whose memory it is; a memory always has a user.
-        return cast("Scope", resolve_scope(ids, self._defaults, store))
+    def _resolved(self, ids: RunIds) -> Scope:
+        # None is for processors that nobody told whose memory it is; a memory always has a thread.
+        return cast("Scope", resolve_scope(ids, self._owner, is_in_memory=self._handle.is_in_memory))
 
     async def _make_threads(self, store: Store) -> None:
-        scope = self._resolved(RunIds(), store)
+        scope = self._resolved(RunIds())
         for thread_id in self._threads:
             await store.create_thread(scope=scope.with_thread(thread_id))
 
 
-def _named(thread_id: str | None, ids: Ids) -> Ids:
-    return ids if thread_id is None else {**ids, "thread_id": thread_id}
+def _with_own_ids(given: Owner, *, is_in_memory: bool) -> Owner:
+    """Fill in what was left out; a user whom nobody named never reaches a file."""
+    if given.user_id is None and is_in_memory:
+        own = f"memory-{secrets.token_hex(8)}"
+        return replace(given, user_id=own, thread_id=given.thread_id or own)
+    return replace(given, thread_id=given.thread_id or DEFAULT_THREAD)
 
 
-def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - False is document A's word
+def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - the option's own value
     if last_messages is True or last_messages is False:
         return DEFAULT_LAST_MESSAGES if last_messages else 0
     return None if last_messages is None else check_int(last_messages, "last_messages")

@@ -1,13 +1,13 @@
 """What the user said in other threads, as one labelled message before the history."""
 
+from typing import Unpack
+
 from recollect.errors import StorageError
-from recollect.memory.base import MemoryProcessor
+from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
-from recollect.scope import UNSET, Unset
-from recollect.storage.opening import StoreHandle
-from recollect.storage.store import Store
+from recollect.storage.opening import Place, StoreHandle
 from recollect.text.quoting import fence, quote
 from recollect.validation import check_int
 
@@ -21,15 +21,13 @@ class OtherThreadsProcessor(MemoryProcessor):
 
     def __init__(
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         last_messages: int = 5,
-        tenant_id: int | Unset | None = UNSET,
-        resource_id: str | None = None,
-        thread_id: str | None = None,
+        **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store or its address, how much to bring in, and ids for runs that are given none."""
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        """Take a store, its URL or a path, how much to bring in, and whose memory it is."""
+        super().__init__(store, **owner)
         self._limit = check_int(last_messages, "last_messages", minimum=1)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:

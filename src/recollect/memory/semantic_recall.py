@@ -19,7 +19,7 @@ from recollect.recall.settings import (
     RecallSettings,
     SearchScope,
 )
-from recollect.scope import UNSET, Scope, Unset
+from recollect.scope import UNSET
 from recollect.text.quoting import fence, quote, quote_inline
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
-    from recollect.storage.opening import StoreHandle
-    from recollect.storage.store import Store
+    from recollect.scope import PerCall, Scope
+    from recollect.storage.opening import Place, StoreHandle
 
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"
@@ -45,12 +45,13 @@ class SemanticRecallProcessor(MemoryProcessor):
 
     def __init__(  # noqa: PLR0913 - options by keyword
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         embedder: object = UNSET,
         explain: bool = False,
         recaller: Recaller | None = None,
-        tenant_id: int | Unset | None = UNSET,
+        tenant_id: int | PerCall | None = None,
+        user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,
         top_k: int = DEFAULT_TOP_K,
@@ -59,12 +60,14 @@ class SemanticRecallProcessor(MemoryProcessor):
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> None:
-        """Take a store or its address, an embedder (None: text alone), default ids, and what to find.
+        """Take a store, its URL or a path, an embedder (None: text alone), its owner, and what to find.
 
         With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
         with others.
         """
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        super().__init__(
+            store, tenant_id=tenant_id, user_id=user_id, resource_id=resource_id, thread_id=thread_id
+        )
         self._settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
         self._explain = explain
         self._recaller = recaller or new_recaller(self._handle, embedder)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast, get_args
 
 from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import (
@@ -14,7 +14,7 @@ from recollect.errors import (
     RecollectError,
     StorageError,
 )
-from recollect.memory.base import MemoryProcessor
+from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.memory.extraction import (
     ExtractorFunction,
     ask_model,
@@ -27,8 +27,8 @@ from recollect.memory.fields import Shape, Template, read_schema
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
-from recollect.scope import UNSET, Scope, Unset
-from recollect.storage.opening import StoreHandle
+from recollect.scope import Scope
+from recollect.storage.opening import Place, StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fence
 from recollect.validation import check_choice, check_flag, check_model
@@ -64,9 +64,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
     id = "working-memory"
     writes_memory: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - document A's options, all by keyword
+    def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
-        storage: Store | StoreHandle | str,
+        store: Place | StoreHandle,
         *,
         template: str | None = None,
         schema: object = None,
@@ -76,16 +76,14 @@ class WorkingMemoryProcessor(MemoryProcessor):
         extract: Moment | None = None,
         tool: bool = False,
         read_only: bool = False,
-        tenant_id: int | Unset | None = UNSET,
-        resource_id: str | None = None,
-        thread_id: str | None = None,
+        **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store or its address, the fields, how they are kept, and ids for runs that are given none.
+        """Take a store, its URL or a path, the fields, how they are kept, and whose memory it is.
 
         `extractor` is a model or a function of the talk and the present fields; without one the run's model
         is asked. `extract` is "before" unless there is the tool; "after" does not let the run wait.
         """
-        super().__init__(storage, tenant_id=tenant_id, resource_id=resource_id, thread_id=thread_id)
+        super().__init__(store, **owner)
         self.shape = _shape(template, schema)
         self._strategy: Strategy = check_choice(update_strategy, "update_strategy", STRATEGIES)
         self._extent: Extent = check_choice(scope, "scope", get_args(Extent))
@@ -136,6 +134,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
             tool_patches(messages) if self._tools else [],
             talk_of(messages) if self._moment != "never" and not self._read_only else "",
         )
+        self._scope_of(ctx)  # what it raises is the caller's mistake, not a failed write
         if lesson.talk:
             ctx.before_commit(partial(self._pin_epoch, lesson, ctx))
         if lesson.patches or lesson.talk:

@@ -15,7 +15,7 @@ from recollect.errors import InvalidArgumentError, ModelNotAskableError, Recolle
 from recollect.messages import Message, ToolCall
 from recollect.scope import UNSET, Unset
 from recollect.trace import Phase, Trace
-from recollect.validation import check_id, check_tenant
+from recollect.validation import as_json, check_id, check_tenant
 
 T = TypeVar("T")
 
@@ -43,6 +43,15 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
         self.processor_id = processor_id
         self.released = 0
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what stopped the run, as JSON."""
+        return {
+            "reason": self.reason,
+            "processor_id": self.processor_id,
+            "metadata": as_json(self.metadata),
+            "released": self.released,
+        }
+
     def __bool__(self) -> bool:
         """A tripwire that is there is true, so that `if result.tripwire` reads well."""
         return True
@@ -50,10 +59,10 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
 
 @dataclass(frozen=True, slots=True)
 class RunIds:
-    """Ids that a run was given, or that a memory has for runs that were given none."""
+    """Ids that a run was given; what it was not given is UNSET or None."""
 
     tenant_id: int | Unset | None = UNSET
-    resource_id: str | None = None
+    user_id: str | None = None
     thread_id: str | None = None
     app_id: str = "default"
     project_id: str = "default"
@@ -62,28 +71,47 @@ class RunIds:
         """Refuse ids that no scope could have."""
         if self.tenant_id is not UNSET:
             check_tenant(self.tenant_id)
-        for name in ("resource_id", "thread_id"):
+        for name in ("user_id", "thread_id"):
             if getattr(self, name) is not None:
                 check_id(getattr(self, name), name)
         check_id(self.app_id, "app_id")
         check_id(self.project_id, "project_id")
 
 
-class Ids(TypedDict, total=False):
-    """The ids of a scope as keyword arguments."""
+class UserIds(TypedDict, total=False):
+    """The ids of a user as keyword arguments; `resource_id` is another name of `user_id`."""
 
     tenant_id: int | None
+    user_id: str | None
     resource_id: str | None
-    thread_id: str | None
     app_id: str
     project_id: str
+
+
+class Ids(UserIds, total=False):
+    """The ids of a scope as keyword arguments."""
+
+    thread_id: str | None
 
 
 def run_ids(ids: Ids) -> RunIds:
     """Return ids that came as keyword arguments; an unknown name is an error that names it."""
     if unknown := ids.keys() - Ids.__annotations__.keys():
         raise InvalidArgumentError(min(unknown), f"is not an id; use {', '.join(Ids.__annotations__)}")
-    return RunIds(**ids)
+    given: dict[str, Any] = {**ids}
+    user_id = one_user_id(given.pop("user_id", None), given.pop("resource_id", None))
+    return RunIds(user_id=user_id, **given)
+
+
+def one_user_id(user_id: str | None, resource_id: str | None) -> str | None:
+    """Return the user who was given under one of the two names."""
+    if user_id is not None and resource_id is not None:
+        raise InvalidArgumentError(
+            "user_id", "is given, and so is resource_id, which means the same; leave one out"
+        )
+    if resource_id is not None:
+        return check_id(resource_id, "resource_id")
+    return user_id
 
 
 @dataclass(slots=True)

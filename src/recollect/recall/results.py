@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import overload
 
 from recollect.messages import Message
+from recollect.validation import as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,22 @@ class Hit:
     def text(self) -> str:
         """The text that matched: the message's, or of a long one the piece."""
         return self.message.text if self.piece is None else self.message.text[slice(*self.piece)]
+
+    def to_dict(self, *, with_text: bool = True) -> dict[str, object]:
+        """Return the hit as JSON; a log gets it without what people said."""
+        said: dict[str, object] = {"text": self.text} if with_text else {}
+        return said | {
+            "id": self.message.id,
+            "thread_id": self.message.thread_id,
+            "role": self.message.role,
+            "created_at": self.message.created_at.isoformat(),
+            "piece": as_json(self.piece),
+            "score": round(self.score, 6),
+            "relevance": round(self.relevance, 6),
+            "before": [message.id for message in self.before],
+            "after": [message.id for message in self.after],
+            "why": None if self.why is None else _why_dict(self.why, with_text=with_text),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,34 +111,18 @@ class Recall(Sequence[Hit]):
         return [hit.message for hit in self.hits]
 
     def to_dict(self, *, with_text: bool = True) -> dict[str, object]:
-        """Return everything as plain values, ready for JSON; a log gets it without what people said."""
+        """Return everything as JSON; a log gets it without what people said."""
         return {
             "searched": self.searched,
             "notes": list(self.notes),
             "timings": dict(self.timings),
-            "hits": [_hit_dict(hit, with_text=with_text) for hit in self.hits],
+            "hits": [hit.to_dict(with_text=with_text) for hit in self.hits],
             "misses": [asdict(miss) for miss in self.misses],
         }
 
 
-def _hit_dict(hit: Hit, *, with_text: bool) -> dict[str, object]:
-    said: dict[str, object] = {"text": hit.text} if with_text else {}
-    return said | {
-        "id": hit.message.id,
-        "thread_id": hit.message.thread_id,
-        "role": hit.message.role,
-        "created_at": hit.message.created_at.isoformat(),
-        "piece": hit.piece,
-        "score": round(hit.score, 6),
-        "relevance": round(hit.relevance, 6),
-        "before": [message.id for message in hit.before],
-        "after": [message.id for message in hit.after],
-        "why": None if hit.why is None else _why_dict(hit.why, with_text=with_text),
-    }
-
-
 def _why_dict(why: Why, *, with_text: bool) -> dict[str, object]:
-    values: dict[str, object] = asdict(why)
+    values = {name: as_json(value) for name, value in asdict(why).items()}
     if not with_text:
         del values["matched_terms"]
     return values

@@ -15,10 +15,11 @@ from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
+from recollect.concurrency.portal import ClosingFace, sync_method
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config
-from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop
+from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop, SyncAgentLoop
 from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
@@ -54,6 +55,7 @@ class Engine:
         return {
             "config": str(config.path),
             "mode": config.mode,
+            "tenant_id": config.tenant_id,
             "user_id": config.user_id,
             "agent_id": config.agent_id,
             "model": config.model,
@@ -80,12 +82,30 @@ class Engine:
             await self._handle.close()
 
     async def __aenter__(self) -> Self:
-        """Return the engine itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
         await self.close()
+
+    @property
+    def sync(self) -> "SyncEngine":
+        """The same methods for sync code; its `loop` is the sync one."""
+        return SyncEngine(self, self.loop.portals)
+
+
+class SyncEngine(ClosingFace[Engine]):
+    """The methods of `Engine` for sync code: `engine.sync`."""
+
+    settled = sync_method(Engine.settled)
+
+    @property
+    def loop(self) -> SyncAgentLoop:
+        """The loop that runs sessions."""
+        return self._subject.loop.sync
+
+    def status(self) -> dict[str, object]:
+        """Return how the runtime is set up, as JSON and without secrets."""
+        return self._subject.status()
 
 
 class EngineLoader:
@@ -109,7 +129,7 @@ class EngineLoader:
         processor = BackendProcessor(
             backend, in_background=config.persist == "after" and config.gateway is not None
         )
-        search = SessionSearch(handle, config.user_id)
+        search = SessionSearch(handle, config.scope)
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
         shown = (*tools, *backend.get_tools())
@@ -120,13 +140,15 @@ class EngineLoader:
             OfflineAssistant(names, search) if chosen == "offline" else chosen,
             instructions="\n\n".join(filter(None, (config.instructions, backend.rule))),
             tools=tools,
-            memory=SessionMemory(handle, processor, last_messages=config.last_messages),
+            memory=SessionMemory(
+                handle, processor, last_messages=config.last_messages, tenant_id=config.tenant_id
+            ),
             input_processors=guards.input_side,
             output_processors=guards.output_side,
             max_steps=config.max_tool_rounds,
             limit_answer=LIMIT_ANSWER,
         )
-        loop = AgentLoop(agent, Sessions(handle, config.user_id), SkillFolder(config.skills))
+        loop = AgentLoop(agent, Sessions(handle, config.scope), SkillFolder(config.skills))
         return Engine(config, loop, backend, shown, (handle, processor))
 
 
@@ -138,9 +160,7 @@ def _names_of(tools: Iterable[Callable[..., object]]) -> tuple[str, ...]:
 def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
     """Make the one long-term memory that the configuration chooses."""
     if config.gateway is not None:
-        return MemoryGatewayBackend(
-            MemoryGatewayClient(config.gateway), StoreAudit(handle, config.gateway.user_id)
-        )
+        return MemoryGatewayBackend(MemoryGatewayClient(config.gateway), StoreAudit(handle, config.scope))
     curated = config.curated
     return CuratedMemoryBackend(
         curated.folder,
@@ -148,7 +168,7 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
         user_limit=curated.user_limit,
         log_limit=curated.log_limit,
         approval=curated.approval,
-        audit=StoreAudit(handle, config.user_id),
+        audit=StoreAudit(handle, config.scope),
     )
 
 

@@ -1,18 +1,21 @@
 """The agent loop: one run of a session on the one pipeline, whichever long-term memory there is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self, TypedDict
+from typing import Concatenate, ParamSpec, Self, TypedDict
 
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
-from recollect.agent.stream import RunStream
+from recollect.agent.stream import RunStream, SyncStream
+from recollect.concurrency.portal import SyncFace, as_twin, sync_method
 from recollect.messages import Message
 from recollect.pipeline.context import TripWire
 from recollect.runtime.sessions.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
 from recollect.trace import Trace
 from recollect.validation import check_id
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class _Call(TypedDict):
     run_id: str | None
     context: dict[str, object]
     tenant_id: int | None
-    resource_id: str
+    user_id: str
     thread_id: str
 
 
@@ -72,6 +75,7 @@ class AgentLoop:
         """Take an agent whose memory is that of the sessions."""
         self._agent = agent
         self._skills = skills
+        self.portals = agent.portals
         self.sessions = sessions
 
     async def run(
@@ -99,6 +103,11 @@ class AgentLoop:
         session = self._session(session_id)
         return SessionStream(self._agent.stream(prompt, **self._call(session, skills, run_id)), session)
 
+    @property
+    def sync(self) -> "SyncAgentLoop":
+        """The same methods for sync code."""
+        return SyncAgentLoop(self, self.portals)
+
     def _session(self, session_id: str | None) -> str:
         return self.sessions.new_id() if session_id is None else check_id(session_id, "session_id")
 
@@ -106,8 +115,8 @@ class AgentLoop:
         return {
             "run_id": run_id,
             "context": {SKILLS: self._skills.read(skills)},
-            "tenant_id": None,
-            "resource_id": self.sessions.user_id,
+            "tenant_id": self.sessions.user.tenant_id,
+            "user_id": self.sessions.user.user_id,
             "thread_id": session,
         }
 
@@ -117,7 +126,7 @@ class SessionStream:
 
     def __init__(self, stream: RunStream, session_id: str) -> None:
         """Stand for the stream of a run; it starts with the first event that is asked for."""
-        self._stream = stream
+        self.stream = stream
         self.session_id = session_id
         self.run_id = stream.run_id
         self.trace = stream.trace
@@ -128,15 +137,15 @@ class SessionStream:
 
     async def __anext__(self) -> Event:
         """Return the next event."""
-        return await anext(self._stream)
+        return await anext(self.stream)
 
     async def result(self) -> AgentRunResult:
         """Run to the end and return the result."""
-        return in_session(await self._stream.result(), self.session_id)
+        return in_session(await self.stream.result(), self.session_id)
 
     async def aclose(self) -> None:
         """Leave the run: what was not committed is not saved."""
-        await self._stream.aclose()
+        await self.stream.aclose()
 
     async def __aenter__(self) -> Self:
         """Return the stream itself."""
@@ -145,3 +154,26 @@ class SessionStream:
     async def __aexit__(self, *_: object) -> None:
         """Leave the run."""
         await self.aclose()
+
+
+def _stream(
+    method: Callable[Concatenate[AgentLoop, P], SessionStream],
+) -> Callable[Concatenate["SyncAgentLoop", P], Iterator[Event]]:
+    def call(face: "SyncAgentLoop", *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
+        return face.events_of(method, *args, **kwargs)
+
+    return as_twin(call, method)
+
+
+class SyncAgentLoop(SyncFace[AgentLoop]):
+    """The methods of `AgentLoop` for sync code: `loop.sync`."""
+
+    run = sync_method(AgentLoop.run)
+    stream = _stream(AgentLoop.stream)
+
+    def events_of(
+        self, method: Callable[Concatenate[AgentLoop, P], SessionStream], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[Event]:
+        """Go through the events of a session's stream."""
+        stream = method(self._subject, *args, **kwargs)
+        yield from SyncStream(self._portals.get(), stream.stream)

@@ -35,6 +35,11 @@ class StoreCore:
         """Which database the store is on: `sqlite` or `postgresql`."""
         return self._engine.name
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the data goes with the process: no other can open it."""
+        return self._engine.is_in_memory
+
     async def close(self) -> None:
         """Finish what is under way and close; closing twice is no error."""
         if self._closing is None:

@@ -63,6 +63,11 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the data goes with the process: no other can open it."""
+        ...
+
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
         """Run a transaction that changes nothing; `heavy` says that it may take long.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -21,11 +22,16 @@ from recollect.storage.store import Store
 from recollect.validation import check_int, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
-"""The environment variable that names the database where no address is given."""
+"""The environment variable that names the database where nothing else does."""
 
-_FORMS = "sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
-# What means something else in an address, and what is passed over there.
+_FORMS = "file.db, sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # a single letter is a drive of Windows
+_MEMORY = ":memory:"
+# What means something else in a URL, and what is passed over there.
 _IN_ADDRESSES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
+
+Place: TypeAlias = Store | str | os.PathLike[str]
+"""Where data is kept: a store that somebody opened, the URL of a database, or the path of a SQLite file."""
 
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time; it must be in a time zone."""
@@ -40,6 +46,11 @@ class Opening(Awaitable[Store]):
         self._pool_size = pool_size
         self._clock = clock
         self._store: Store | None = None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the data will go with the process: no other can open it."""
+        return self._url.partition("://")[0].lower() == "sqlite" and sqlite_path(self._url) == _MEMORY
 
     def __await__(self) -> Generator[object, None, Store]:
         """Open the store."""
@@ -60,19 +71,33 @@ class Opening(Awaitable[Store]):
         return Store(engine, clock=self._clock)
 
 
-def open_store(url: str | None = None, *, pool_size: int = 10, clock: Clock = now) -> Opening:
-    """Open the store at an address, and create or update its tables.
+def open_store(
+    store: str | os.PathLike[str] | None = None, *, pool_size: int = 10, clock: Clock = now
+) -> Opening:
+    """Open the store at a URL or a path, and create or update its tables.
 
-    Use it as `store = await open_store(url)` or `async with open_store(url) as store`. Addresses are
+    Use it as `store = await open_store(url)` or `async with open_store(url) as store`. URLs are
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
     `postgresql://…`; without one the environment variable RECOLLECT_DATABASE_URL is read.
-    `pool_size` is the most connections that PostgreSQL is given.
+    `pool_size` is the maximum number of connections to PostgreSQL.
     """
-    found = url if url is not None else os.environ.get(DATABASE_VARIABLE)
+    size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
+    return Opening(database_url(store), pool_size=size, clock=clock)
+
+
+def database_url(store: str | os.PathLike[str] | None) -> str:
+    """Return the URL of a database that a URL names, the path of a SQLite file, or the environment."""
+    found = store if store is not None else os.environ.get(DATABASE_VARIABLE)
     if not found:
-        raise InvalidArgumentError("url", f"give an address ({_FORMS}) or set {DATABASE_VARIABLE}")
-    check_text(found, "url")
-    return Opening(found, pool_size=check_int(pool_size, "pool_size", minimum=1, maximum=1000), clock=clock)
+        raise InvalidArgumentError("store", f"give a path or a URL ({_FORMS}), or set {DATABASE_VARIABLE}")
+    if isinstance(found, os.PathLike):
+        return sqlite_url(Path(found))
+    check_text(found, "store")
+    if found == _MEMORY:
+        return "sqlite://"
+    if "://" not in found and _SCHEME.match(found):
+        raise InvalidArgumentError("store", f"must look like {_FORMS}")
+    return found if "://" in found else sqlite_url(Path(found))
 
 
 async def _open_engine(url: str, pool_size: int) -> Engine:
@@ -83,7 +108,7 @@ async def _open_engine(url: str, pool_size: int) -> Engine:
         return await SqliteEngine.open(sqlite_path(url))
     if scheme in ("postgresql", "postgres"):
         return await _open_postgres(url, pool_size)
-    raise InvalidArgumentError("url", f"must look like {_FORMS}")
+    raise InvalidArgumentError("store", f"must look like {_FORMS}")
 
 
 async def _open_postgres(url: str, pool_size: int) -> Engine:
@@ -93,24 +118,24 @@ async def _open_postgres(url: str, pool_size: int) -> Engine:
 
 
 def sqlite_path(url: str) -> str:
-    """Return the file that a SQLite address names, `:memory:` for none."""
+    """Return the file that a SQLite URL names, `:memory:` for none."""
     try:
         parts = urlsplit(url)
     except ValueError:  # its message would quote the address
-        raise InvalidArgumentError("url", f"must look like {_FORMS}") from None
+        raise InvalidArgumentError("store", f"must look like {_FORMS}") from None
     if parts.netloc:
-        raise InvalidArgumentError("url", "a file needs three slashes: sqlite:///file.db")
+        raise InvalidArgumentError("store", "a file needs three slashes: sqlite:///file.db")
     if parts.query or parts.fragment:
         raise InvalidArgumentError(
-            "url", "a SQLite address takes no '?' or '#'; write %3F or %23 in a file name"
+            "store", "a SQLite URL takes no '?' or '#'; write %3F or %23 in a file name"
         )
     path = unquote(parts.path.removeprefix("/"))
-    check_text(path, "url")
-    return path or ":memory:"
+    check_text(path, "store")
+    return path or _MEMORY
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the address of a file, whatever it and its folders are called."""
+    """Return the URL of a file, whatever it and its folders are called."""
     return f"sqlite:///{str(path.absolute()).translate(_IN_ADDRESSES)}"
 
 
@@ -129,19 +154,23 @@ class _Opened:
 
 
 class StoreHandle:
-    """Where a memory keeps its data: a store that somebody else opened, or an address."""
+    """Where a memory keeps its data: a store that somebody else opened, or one to open by URL or path."""
 
-    def __init__(self, store_or_url: Store | str | None = None, *, prepare: Prepare | None = None) -> None:
-        """Remember what to open, and what to do with it first; without an address it is a private store."""
+    def __init__(self, store: Place | None = None, *, prepare: Prepare | None = None) -> None:
+        """Remember what to open, and what to do with it first; without a place it is a private store."""
         self._prepare = prepare
-        self._source = _source(store_or_url)
-        self._in_memory = store_or_url in (None, "sqlite://", "sqlite:///:memory:")
+        self._source = _source(store)
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
         self._lock = PerProcess(threading.Lock)  # several threads may each have a loop
         # This holds on to what is open. Garbage is invisible to a loop some time before it is told of it, and
         # a loop that ends just then would leave it open.
         weakref.finalize(self, _let_go, self._opened).atexit = False
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the data goes with the process: no other can open it."""
+        return self._source.is_in_memory
 
     async def get(self) -> Store:
         """Return the store for the running event loop."""
@@ -182,7 +211,8 @@ class StoreHandle:
             self._opening.pop(loop, None)  # where it failed the next caller tries again
 
     def _check_new_loop(self, loop: _Loop) -> None:
-        if self._in_memory and (self._opened.keys() | self._opening.keys()) - {loop}:
+        is_private = isinstance(self._source, Opening) and self.is_in_memory
+        if is_private and (self._opened.keys() | self._opening.keys()) - {loop}:
             raise WrongOwnerError(
                 "this memory keeps its data in memory and belongs to another event loop; "
                 "give it a file or a server, or keep to one loop"
@@ -193,18 +223,14 @@ class StoreHandle:
             del self._opened[loop]
 
 
-def _source(store_or_url: object) -> Store | Opening:
-    if isinstance(store_or_url, Store):
-        return store_or_url
-    if store_or_url is not None and not isinstance(store_or_url, str):
-        raise InvalidArgumentError(
-            "store_or_url", f"must be a store or an address, not {type(store_or_url).__name__}"
-        )
-    if store_or_url == "":
-        raise InvalidArgumentError(
-            "store_or_url", "must not be empty; leave it out for a private store in memory"
-        )
-    return open_store(store_or_url or "sqlite://")
+def _source(store: object) -> Store | Opening:
+    if isinstance(store, Store):
+        return store
+    if store is not None and not isinstance(store, str | os.PathLike):
+        raise InvalidArgumentError("store", f"must be a store, a URL or a path, not {type(store).__name__}")
+    if store == "":
+        raise InvalidArgumentError("store", "must not be empty; leave it out for a private store in memory")
+    return open_store("sqlite://" if store is None else cast("str | os.PathLike[str]", store))
 
 
 async def _open_source(source: Store | Opening) -> _Opened:

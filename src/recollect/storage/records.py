@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from recollect.validation import as_json
+
 DEFAULT_TITLE = "New Conversation"
 """The title of a thread that was given none."""
 
@@ -28,6 +30,10 @@ class Thread:
     updated_at: datetime
     last_message_at: datetime | None
     message_count: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the thread as JSON."""
+        return {name: as_json(getattr(self, name)) for name in Thread.__slots__}
 
 
 class Placed(NamedTuple):
@@ -66,6 +72,10 @@ class AuditEvent:
     run_id: str | None
     created_at: datetime
     context_visible: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the event as JSON."""
+        return {name: as_json(getattr(self, name)) for name in AuditEvent.__slots__}
 
 
 class SearchRow(NamedTuple):

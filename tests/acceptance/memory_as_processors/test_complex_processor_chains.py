@@ -15,8 +15,8 @@ from recollect import (
     Store,
     TokenLimiterProcessor,
     UnicodeNormalizer,
-    count_tokens,
 )
+from recollect.text.tokens import count_tokens
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

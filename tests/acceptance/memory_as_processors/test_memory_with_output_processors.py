@@ -5,7 +5,8 @@ from tests.acceptance.memory_as_processors.agents import leak_rules, tell_story
 from tests.memory.profiles import note_email
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 
-from recollect import Agent, Memory, PIIDetector, Store, count_tokens
+from recollect import Agent, Memory, PIIDetector, Store
+from recollect.text.tokens import count_tokens
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

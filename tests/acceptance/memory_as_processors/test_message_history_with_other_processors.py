@@ -33,8 +33,8 @@ from recollect import (
     SystemPromptScrubber,
     TokenLimiterProcessor,
     UnicodeNormalizer,
-    count_tokens,
 )
+from recollect.text.tokens import count_tokens
 
 pytestmark = [pytest.mark.anyio, both_modes]
 

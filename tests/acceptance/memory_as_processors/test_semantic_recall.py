@@ -9,7 +9,7 @@ from tests.support.contexts import context, new_run
 from tests.support.embedders import Words
 from tests.support.recallers import NOW, SAID, embedded_recaller, run_of_ada, show_recalled
 
-from recollect import Message, Store
+from recollect import PER_CALL, Message, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
 from recollect.recall.recaller import Recaller
 
@@ -59,7 +59,7 @@ async def test_applies_scope_filter_thread(store: Store, recaller: Recaller) -> 
 
 async def test_applies_scope_filter_resource(store: Store, recaller: Recaller) -> None:
     """Another user, tenant, app or project finds nothing of it."""
-    processor = SemanticRecallProcessor(store, recaller=recaller)
+    processor = SemanticRecallProcessor(store, recaller=recaller, tenant_id=PER_CALL)
     ids: dict[str, Any] = {"tenant_id": None, "resource_id": "ada", "thread_id": "old"}
     assert "cello" in await show_recalled(processor, "cello", new_run(**ids))
     others: list[dict[str, Any]] = [

@@ -25,7 +25,7 @@ Events: TypeAlias = list[tuple[str, dict[str, object]]]
 
 def audit_in(store: Store) -> StoreAudit:
     """Return the audit log of a runtime, in a store."""
-    return StoreAudit(StoreHandle(store), "ada")
+    return StoreAudit(StoreHandle(store), Scope(None, "ada"))
 
 
 async def events_in(store: Store) -> Events:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from tests.backends.curated.runs import add, completed, entries, snapshot
 
-from recollect import InvalidArgumentError, StaleChangeError
+from recollect import InvalidArgumentError
 from recollect.backends.base import MemoryBackend
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.curated.journal import Source
+from recollect.errors import StaleChangeError
 from recollect.messages import Message, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio

@@ -13,17 +13,17 @@ from tests.backends.curated.children import fork_in_a_lock
 from tests.backends.curated.runs import add, addition, completed, entries, found, snapshot
 from tests.faults.children import Child
 
-from recollect import (
-    RecollectError,
+from recollect import RecollectError
+from recollect.backends.curated.backend import CuratedMemoryBackend
+from recollect.backends.curated.files import LOCK_NAME, CuratedFile, FileState, locked
+from recollect.backends.curated.folder import CuratedFolder
+from recollect.backends.curated.journal import Source
+from recollect.errors import (
     StorageBusyError,
     StorageCorruptError,
     StorageReadOnlyError,
     StorageUnavailableError,
 )
-from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.files import LOCK_NAME, CuratedFile, FileState, locked
-from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.journal import Source
 
 pytestmark = pytest.mark.anyio
 

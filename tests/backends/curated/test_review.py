@@ -6,18 +6,13 @@ from pathlib import Path
 import pytest
 from tests.backends.curated.runs import add, addition, completed, entries
 
-from recollect import (
-    MemoryNotFoundError,
-    StaleChangeError,
-    StorageCorruptError,
-    StorageError,
-    StorageFullError,
-)
+from recollect import MemoryNotFoundError, StorageError
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.curated.entries import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import History, Source
 from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo
+from recollect.errors import StaleChangeError, StorageCorruptError, StorageFullError
 
 RUN = Source("tool", "r1", "s1")
 WAITING = (

@@ -78,7 +78,7 @@ def test_a_prompt_through_a_pipe_is_answered_as_json(folder: Path) -> None:
     assert answer["saved"]
     assert answer["tripwire"] is None
     assert answer["session_id"]
-    assert "long-term-memory" in {entry["processor"] for entry in answer["trace"]}
+    assert "long-term-memory" in {entry["processor_id"] for entry in answer["trace"]}
 
 
 def test_each_line_of_a_pipe_is_a_prompt_of_one_session(folder: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_blocked_prompt_is_said_and_not_kept(folder: Path) -> None:
     configure(folder, guards=[{"name": "PIIDetector", "strategy": "block"}])
     done = piped(folder, "mail ada@example.org\n", "chat", "--json", "--session", "s1")
     (answer,) = answers(done)
-    assert answer["tripwire"]["processor"] == "pii"
+    assert answer["tripwire"]["processor_id"] == "pii"
     assert (answer["text"], answer["saved"]) == ("", False)
     plain = piped(folder, "mail ada@example.org\n", "chat")
     assert plain.stdout == ""

@@ -60,4 +60,4 @@ def test_a_chat_goes_on_behind_one_that_was_killed(tmp_path: Path) -> None:
 
 
 def _store(folder: Path) -> tuple[str, ...]:
-    return ("--url", f"sqlite:///{folder}/.recollect/recollect.db", "--user", "local", "--system")
+    return ("--store", f"sqlite:///{folder}/.recollect/recollect.db", "--user", "local", "--system")

@@ -39,14 +39,14 @@ async def _fill(url: str) -> None:
 
 def test_threads_are_listed_when_the_user_has_some(url: str) -> None:
     """The list shows a thread's title and how many messages it has."""
-    result = invoke("threads", "--url", url, *ADA)
+    result = invoke("threads", "--store", url, *ADA)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1].split()[:3] == ["trip", "Lisbon", "4"]
 
 
 def test_threads_are_json_when_asked_for(url: str) -> None:
     """The JSON holds the thread as it is stored."""
-    (thread,) = answer("threads", "--url", url, *ADA)
+    (thread,) = answer("threads", "--store", url, *ADA)
     assert (thread["id"], thread["title"], thread["message_count"]) == ("trip", "Lisbon", 4)
     assert thread["metadata"] == {"colour": "blue"}
     assert thread["last_message_at"] == TURN[-1].created_at.isoformat()
@@ -54,32 +54,32 @@ def test_threads_are_json_when_asked_for(url: str) -> None:
 
 def test_no_threads_are_listed_when_the_tenant_is_another(url: str) -> None:
     """Another tenant, and the system's own data, have none of them."""
-    assert answer("threads", "--url", url, "--user", "ada", "--tenant", "2") == []
-    assert answer("threads", "--url", url, "--user", "ada", "--system") == []
-    assert invoke("threads", "--url", url, "--user", "ada", "--system").stdout == "No threads.\n"
+    assert answer("threads", "--store", url, "--user", "ada", "--tenant", "2") == []
+    assert answer("threads", "--store", url, "--user", "ada", "--system") == []
+    assert invoke("threads", "--store", url, "--user", "ada", "--system").stdout == "No threads.\n"
 
 
 def test_history_shows_the_newest_talk_when_no_thread_is_named(url: str) -> None:
     """Only what user and assistant said is shown, oldest first."""
-    shown = invoke("history", "--url", url, *ADA).stdout.splitlines()
+    shown = invoke("history", "--store", url, *ADA).stdout.splitlines()
     assert [line.split(" ", 2)[2] for line in shown] == [
         "user: Will it rain tomorrow?",
         "assistant: No, it stays dry. Até amanhã!",
     ]
-    newest = invoke("history", "--url", url, *ADA, "--limit", "1").stdout.splitlines()
+    newest = invoke("history", "--store", url, *ADA, "--limit", "1").stdout.splitlines()
     assert newest == shown[-1:]
 
 
 def test_history_shows_tool_calls_when_a_thread_is_named(url: str) -> None:
     """A limit that would part a call from its result shows both."""
-    shown = invoke("history", "--url", url, *ADA, "--thread", "trip", "--limit", "2").stdout
+    shown = invoke("history", "--store", url, *ADA, "--thread", "trip", "--limit", "2").stdout
     assert "assistant: [calls weather {'city': 'Lisbon'}]\n" in shown
     assert "tool: [weather gave {'rain': False}]\n" in shown
 
 
 def test_history_is_json_when_asked_for(url: str) -> None:
     """The JSON holds parts, order numbers and the run."""
-    messages = answer("history", "--url", url, *ADA, "--thread", "trip")
+    messages = answer("history", "--store", url, *ADA, "--thread", "trip")
     assert [message["id"] for message in messages] == ["m1", "m2", "m3", "m4"]
     assert messages[1]["content"] == [
         {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Lisbon"}}
@@ -90,7 +90,7 @@ def test_history_is_json_when_asked_for(url: str) -> None:
 
 def test_history_says_so_when_there_is_none(url: str) -> None:
     """A user of whom nothing is kept has no messages, and that is no error."""
-    result = invoke("history", "--url", url, "--user", "bob", "--tenant", "1")
+    result = invoke("history", "--store", url, "--user", "bob", "--tenant", "1")
     assert (result.exit_code, result.stdout) == (0, "No messages.\n")
 
 
@@ -103,7 +103,7 @@ def test_terminal_codes_are_not_passed_on_when_a_message_holds_some(sqlite_url: 
             await store.append_turn([Message("user", text)], scope=Scope(1, "ada", "t"))
 
     asyncio.run(write())
-    shown = invoke("history", "--url", sqlite_url, *ADA).stdout
+    shown = invoke("history", "--store", sqlite_url, *ADA).stdout
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "[red]hello[/red]" in shown
@@ -112,7 +112,7 @@ def test_terminal_codes_are_not_passed_on_when_a_message_holds_some(sqlite_url: 
 def test_an_export_is_imported_whole_when_the_other_user_is_new(url: str, tmp_path: Path) -> None:
     """What goes out to a file comes back into another user of another tenant."""
     file = tmp_path / "ada.jsonl"
-    exported = invoke("export", "--url", url, *ADA, "--output", str(file))
+    exported = invoke("export", "--store", url, *ADA, "--output", str(file))
     assert (exported.exit_code, exported.stdout) == (0, "")
     counts = {
         "threads": 1,
@@ -122,9 +122,11 @@ def test_an_export_is_imported_whole_when_the_other_user_is_new(url: str, tmp_pa
         "working_memory": 0,
         "events": 0,
     }
-    into = ("--url", url, "--user", "eve", "--tenant", "2")
+    into = ("--store", url, "--user", "eve", "--tenant", "2")
     assert answer("import", str(file), *into) == {"counts": counts}
-    assert _lines(invoke("export", "--url", url, *into[2:])) == _lines(invoke("export", "--url", url, *ADA))
+    assert _lines(invoke("export", "--store", url, *into[2:])) == _lines(
+        invoke("export", "--store", url, *ADA)
+    )
 
 
 def _lines(result: Result) -> list[str]:
@@ -135,8 +137,8 @@ def _lines(result: Result) -> list[str]:
 
 def test_an_export_is_read_from_the_standard_input_when_the_file_is_a_dash(url: str) -> None:
     """Export and import can be joined by a pipe."""
-    text = invoke("export", "--url", url, *ADA).stdout
-    result = invoke("import", "-", "--url", url, "--user", "eve", "--system", text=text)
+    text = invoke("export", "--store", url, *ADA).stdout
+    result = invoke("import", "-", "--store", url, "--user", "eve", "--system", text=text)
     assert result.exit_code == 0, result.output
     assert "  messages: 4\n" in result.stdout
 
@@ -144,11 +146,11 @@ def test_an_export_is_read_from_the_standard_input_when_the_file_is_a_dash(url: 
 def test_an_import_is_refused_when_something_is_kept_already(url: str, tmp_path: Path) -> None:
     """Only with --merge is an export added to what is there, and nothing is there twice."""
     file = tmp_path / "ada.jsonl"
-    assert invoke("export", "--url", url, *ADA, "-o", str(file)).exit_code == 0
-    refused = invoke("import", str(file), "--url", url, *ADA)
+    assert invoke("export", "--store", url, *ADA, "-o", str(file)).exit_code == 0
+    refused = invoke("import", str(file), "--store", url, *ADA)
     assert refused.exit_code == 1
     assert refused.stderr.startswith("Error: something is kept about this user already")
-    merged = invoke("import", str(file), "--url", url, *ADA, "--merge")
+    merged = invoke("import", str(file), "--store", url, *ADA, "--merge")
     assert merged.exit_code == 0
     assert "  messages: 0\n" in merged.stdout
 
@@ -156,15 +158,15 @@ def test_an_import_is_refused_when_something_is_kept_already(url: str, tmp_path:
 def test_an_import_creates_the_file_when_it_is_missing(url: str, tmp_path: Path) -> None:
     """An import into a new file makes it; every other command would refuse."""
     file = tmp_path / "ada.jsonl"
-    assert invoke("export", "--url", url, *ADA, "-o", str(file)).exit_code == 0
+    assert invoke("export", "--store", url, *ADA, "-o", str(file)).exit_code == 0
     new = f"sqlite:///{tmp_path}/new.db"
-    assert invoke("import", str(file), "--url", new, *ADA).exit_code == 0
-    assert invoke("history", "--url", new, *ADA).stdout == invoke("history", "--url", url, *ADA).stdout
+    assert invoke("import", str(file), "--store", new, *ADA).exit_code == 0
+    assert invoke("history", "--store", new, *ADA).stdout == invoke("history", "--store", url, *ADA).stdout
 
 
 def test_erase_removes_everything_when_told_yes(url: str) -> None:
     """The counts name each kind, and nothing is exported afterwards."""
-    report = answer("erase", "--url", url, *ADA, "--yes")
+    report = answer("erase", "--store", url, *ADA, "--yes")
     counts = report["counts"]
     assert {kind: counts[kind] for kind in ("threads", "messages", "user_memory", "user_state")} == {
         "threads": 1,
@@ -173,26 +175,26 @@ def test_erase_removes_everything_when_told_yes(url: str) -> None:
         "user_state": 1,
     }
     assert report["total"] == sum(counts.values())
-    left = invoke("export", "--url", url, *ADA)
+    left = invoke("export", "--store", url, *ADA)
     assert [json.loads(line)["kind"] for line in left.stdout.splitlines()] == ["export", "end"]
 
 
 def test_erase_asks_when_it_is_not_told_yes(url: str) -> None:
     """A no leaves everything, a yes does it."""
-    refused = invoke("erase", "--url", url, *ADA, text="n\n")
+    refused = invoke("erase", "--store", url, *ADA, text="n\n")
     assert refused.exit_code == 1
     assert "Erase everything about user 'ada' of tenant 1?" in refused.stderr
-    assert len(invoke("history", "--url", url, *ADA).stdout.splitlines()) == 2
-    done = invoke("erase", "--url", url, *ADA, text="y\n")
+    assert len(invoke("history", "--store", url, *ADA).stdout.splitlines()) == 2
+    done = invoke("erase", "--store", url, *ADA, text="y\n")
     assert done.exit_code == 0
     assert "  messages: 4\n" in done.stdout
-    assert invoke("history", "--url", url, *ADA).stdout == "No messages.\n"
+    assert invoke("history", "--store", url, *ADA).stdout == "No messages.\n"
 
 
 def test_the_address_comes_from_the_environment_when_none_is_given(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RECOLLECT_DATABASE_URL stands in for --url."""
+    """RECOLLECT_DATABASE_URL stands in for --store."""
     monkeypatch.setenv("RECOLLECT_DATABASE_URL", url)
     assert len(invoke("history", *ADA).stdout.splitlines()) == 2
 
@@ -200,9 +202,9 @@ def test_the_address_comes_from_the_environment_when_none_is_given(
 @pytest.mark.postgres
 def test_the_commands_work_on_postgresql_when_the_address_says_so(url: str, postgres_url: str) -> None:
     """A user moves from a file to a server, and is erased there."""
-    text = invoke("export", "--url", url, *ADA).stdout
-    moved = invoke("import", "-", "--url", postgres_url, *ADA, text=text)
+    text = invoke("export", "--store", url, *ADA).stdout
+    moved = invoke("import", "-", "--store", postgres_url, *ADA, text=text)
     assert moved.exit_code == 0, moved.output
-    assert invoke("export", "--url", postgres_url, *ADA).stdout == text
-    assert invoke("erase", "--url", postgres_url, *ADA, "--yes").exit_code == 0
-    assert invoke("history", "--url", postgres_url, *ADA).stdout == "No messages.\n"
+    assert invoke("export", "--store", postgres_url, *ADA).stdout == text
+    assert invoke("erase", "--store", postgres_url, *ADA, "--yes").exit_code == 0
+    assert invoke("history", "--store", postgres_url, *ADA).stdout == "No messages.\n"

@@ -31,13 +31,13 @@ async def _fill(url: str) -> None:
 
 
 def _run(url: str, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ("events", "--url", url, *arguments))
+    return CliRunner().invoke(app, ("events", "--store", url, *arguments))
 
 
 def _names(url: str, *arguments: str) -> Any:  # noqa: ANN401 - whatever the JSON holds
     result = _run(url, *LOCAL, "--json", *arguments)
     assert result.exit_code == 0, result.output
-    return [(event["session_id"], event["name"]) for event in json.loads(result.stdout)]
+    return [(event["thread_id"], event["name"]) for event in json.loads(result.stdout)]
 
 
 def test_events_are_shown_oldest_first_without_terminal_codes(url: str) -> None:
@@ -58,7 +58,7 @@ def test_events_are_json_when_asked_for(url: str) -> None:
     assert event.pop("number") > 0
     assert event.pop("created_at").endswith("+00:00")
     assert event == {
-        "session_id": "s2",
+        "thread_id": "s2",
         "name": "started",
         "run_id": None,
         "payload": {},
@@ -98,7 +98,7 @@ def test_wrong_options_end_with_a_line_that_says_what_to_do(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", [("--url", "URL"), ("--tenant", "1"), ("--system",), ("--app", "x"), ("--project", "x")]
+    "typed", [("--store", "URL"), ("--tenant", "1"), ("--system",), ("--app", "x"), ("--project", "x")]
 )
 def test_what_is_for_a_user_is_refused_without_one(typed: tuple[str, ...], url: str) -> None:
     """It would be passed over, and the events of the runtime's own store be taken for those."""
@@ -122,4 +122,4 @@ def test_a_database_of_the_environment_does_not_stand_for_that_of_the_runtime(
     (tmp_path / ".recollect" / "config.json").write_text(json.dumps({"store": url}), "utf-8")
     monkeypatch.setenv("RECOLLECT_DATABASE_URL", "sqlite:///elsewhere.db")
     result = CliRunner().invoke(app, ("events", "--config", str(tmp_path), "--name", "started", "--json"))
-    assert [event["session_id"] for event in json.loads(result.stdout)] == ["s2"]
+    assert [event["thread_id"] for event in json.loads(result.stdout)] == ["s2"]

@@ -50,7 +50,7 @@ def models(url: str, user: str = "ada") -> list[str]:
 
 def test_matches_are_shown_when_searched_by_words(url: str) -> None:
     """A line says when, where and who, the next how relevant it is."""
-    result = invoke("recall", "cello", "--url", url, *ADA, "--text-only", "-k", "1")
+    result = invoke("recall", "cello", "--store", url, *ADA, "--text-only", "-k", "1")
     assert result.exit_code == 0, result.output
     first, second = result.stdout.splitlines()
     assert first == "2024-03-08 09:05 trip user: My sister plays the cello."
@@ -59,7 +59,7 @@ def test_matches_are_shown_when_searched_by_words(url: str) -> None:
 
 def test_matches_are_json_when_asked_for(url: str) -> None:
     """Programs get ids, scores and the text."""
-    found = answer("recall", "cello", "--url", url, *ADA, "--text-only", "--top-k", "2")
+    found = answer("recall", "cello", "--store", url, *ADA, "--text-only", "--top-k", "2")
     assert found["searched"] == 3
     assert found["hits"][0]["id"] == "m0"
     assert found["hits"][0]["why"] is None
@@ -67,7 +67,7 @@ def test_matches_are_json_when_asked_for(url: str) -> None:
 
 def test_reasons_are_shown_when_asked_for(url: str) -> None:
     """Scores of both retrievers, the parts of the sum, matched words, and what just missed."""
-    result = invoke("recall", "cello", "--url", url, *ADA, "--text-only", "--explain", "-k", "1")
+    result = invoke("recall", "cello", "--store", url, *ADA, "--text-only", "--explain", "-k", "1")
     assert result.exit_code == 0, result.output
     for words in (
         "text ",
@@ -78,7 +78,7 @@ def test_reasons_are_shown_when_asked_for(url: str) -> None:
         "m1: ",
     ):
         assert words in result.stdout
-    found = answer("recall", "cello", "--url", url, *ADA, "--text-only", "--explain")
+    found = answer("recall", "cello", "--store", url, *ADA, "--text-only", "--explain")
     assert found["hits"][0]["why"]["matched_terms"] == ["cello"]
 
 
@@ -87,7 +87,7 @@ def test_misses_are_shown_when_nothing_is_relevant_enough(url: str) -> None:
     arguments = (
         "recall",
         "cello zither",
-        "--url",
+        "--store",
         url,
         *ADA,
         "--text-only",
@@ -103,14 +103,14 @@ def test_misses_are_shown_when_nothing_is_relevant_enough(url: str) -> None:
 
 def test_no_rank_is_shown_for_words_that_are_not_there(url: str) -> None:
     """A neighbour of a match has no rank by its words."""
-    result = invoke("recall", "cello", "--url", url, *ADA, "--text-only", "--explain")
+    result = invoke("recall", "cello", "--store", url, *ADA, "--text-only", "--explain")
     assert "None" not in result.stdout
     assert "text none, vector none" in result.stdout
 
 
 def test_note_is_shown_when_nothing_is_found(url: str) -> None:
     """What was different from usual is said also where there are no hits."""
-    result = invoke("recall", "xylophone " + "zither " * 1_000, "--url", url, *ADA, "--text-only")
+    result = invoke("recall", "xylophone " + "zither " * 1_000, "--store", url, *ADA, "--text-only")
     assert result.exit_code == 0, result.output
     assert "only the first 4,000 characters" in result.stdout
     assert "Nothing found." in result.stdout
@@ -119,7 +119,7 @@ def test_note_is_shown_when_nothing_is_found(url: str) -> None:
 @pytest.mark.parametrize("question", ["", "  ", "xylophone", "\udce9"])
 def test_nothing_is_found_when_nobody_said_it(url: str, question: str) -> None:
     """An empty question, an unknown word and broken bytes find nothing, and that is no error."""
-    result = invoke("recall", "--url", url, *ADA, "--text-only", "--", question)
+    result = invoke("recall", "--store", url, *ADA, "--text-only", "--", question)
     assert (result.exit_code, result.stdout) == (0, "Nothing found.\n")
 
 
@@ -133,10 +133,10 @@ def test_other_places_are_not_searched(url: str) -> None:
         (*ADA, "--project", "x"),
         (*ADA, "--thread", "x"),
     ):
-        assert answer("recall", "cello", "--url", url, *other, "--text-only")["hits"] == []
+        assert answer("recall", "cello", "--store", url, *other, "--text-only")["hits"] == []
     assert (
         len(
-            answer("recall", "cello", "--url", url, *ADA, "--thread", "trip", "--text-only", "-k", "1")[
+            answer("recall", "cello", "--store", url, *ADA, "--thread", "trip", "--text-only", "-k", "1")[
                 "hits"
             ]
         )
@@ -157,7 +157,7 @@ def test_other_places_are_not_searched(url: str) -> None:
 )
 def test_recall_fails_with_one_line(url: str, arguments: tuple[str, ...], code: int, words: str) -> None:
     """A wrong option, and vectors of another model, are one clear line."""
-    result = invoke("recall", "cello", "--url", url, *arguments)
+    result = invoke("recall", "cello", "--store", url, *arguments)
     assert result.exit_code == code
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -168,28 +168,28 @@ def test_recall_fails_with_one_line(url: str, arguments: tuple[str, ...], code: 
 def test_terminal_is_not_steered_by_what_was_said(sqlite_url: str) -> None:
     """Control characters of a message, and markup, are shown as what they are."""
     asyncio.run(_fill(sqlite_url, None, "ada", texts=("cello \x1b[2J[red]bold[/red]",)))
-    result = invoke("recall", "cello", "--url", sqlite_url, *ADA, "--text-only")
+    result = invoke("recall", "cello", "--store", sqlite_url, *ADA, "--text-only")
     assert "\x1b" not in result.stdout
     assert "[red]bold[/red]" in result.stdout
 
 
 def test_recall_works_when_everything_was_reindexed(url: str) -> None:
     """After `reindex` the built-in embedder finds by meaning; a second run has nothing left to do."""
-    assert answer("reindex", "--url", url, "--tenant", "1") == {"users": 1, "messages": 3}
+    assert answer("reindex", "--store", url, "--tenant", "1") == {"users": 1, "messages": 3}
     assert set(models(url)) == {MiniLM.model_id}
-    found = answer("recall", "Which musical instrument?", "--url", url, *ADA, "-k", "1")
+    found = answer("recall", "Which musical instrument?", "--store", url, *ADA, "-k", "1")
     assert [hit["id"] for hit in found["hits"]] == ["m0"]
-    result = invoke("reindex", "--url", url, "--tenant", "1")
+    result = invoke("reindex", "--store", url, "--tenant", "1")
     assert result.stdout == "Embedded 0 messages of 1 users.\n"
 
 
 def test_one_user_is_reindexed_when_named(sqlite_url: str) -> None:
     """`--user` leaves the others alone; other tenants are never touched."""
     asyncio.run(_fill(sqlite_url, Words("before"), "ada", "bob"))
-    assert answer("reindex", "--url", sqlite_url, *ADA) == {"users": 1, "messages": 3}
+    assert answer("reindex", "--store", sqlite_url, *ADA) == {"users": 1, "messages": 3}
     assert set(models(sqlite_url, "bob")) == {"before"}
-    assert answer("reindex", "--url", sqlite_url, "--system") == {"users": 0, "messages": 0}
-    assert answer("reindex", "--url", sqlite_url, "--tenant", "1") == {"users": 2, "messages": 3}
+    assert answer("reindex", "--store", sqlite_url, "--system") == {"users": 0, "messages": 0}
+    assert answer("reindex", "--store", sqlite_url, "--tenant", "1") == {"users": 2, "messages": 3}
 
 
 def test_reindex_goes_on_where_it_was_broken_off(sqlite_url: str) -> None:
@@ -231,9 +231,9 @@ async def _reindex(store: Store, embedder: Words, *, break_off: bool) -> int:
 def test_reindex_fails_with_one_line(url: str) -> None:
     """A wrong place, a missing tenant and an unknown model are one clear line."""
     for arguments, code, words in (
-        (("--url", url), 2, "tenant: give either"),
-        (("--url", f"{url}x", "--system"), 3, "there is no such file"),
-        (("--url", url, "--tenant", "1", "--embedder", "nowhere:model"), 1, "nowhere"),
+        (("--store", url), 2, "tenant: give either"),
+        (("--store", f"{url}x", "--system"), 3, "there is no such file"),
+        (("--store", url, "--tenant", "1", "--embedder", "nowhere:model"), 1, "nowhere"),
     ):
         result = invoke("reindex", *arguments)
         assert result.exit_code == code, result.output

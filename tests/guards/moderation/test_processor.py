@@ -14,13 +14,13 @@ from recollect import (
     InvalidArgumentError,
     Memory,
     Message,
-    ModelNotAskableError,
     ModerationProcessor,
     Parallel,
     PIIDetector,
     RecollectError,
     TextPart,
 )
+from recollect.errors import ModelNotAskableError
 from recollect.guards.detection import Detection
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 

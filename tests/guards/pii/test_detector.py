@@ -15,7 +15,6 @@ from recollect import (
     Message,
     Parallel,
     PIIDetector,
-    PresidioEngine,
     RecollectError,
     RunContext,
     TextDelta,
@@ -25,6 +24,7 @@ from recollect import (
 )
 from recollect.guards.detection import Detection
 from recollect.guards.pii.finding import Finding
+from recollect.guards.pii.presidio import PresidioEngine
 
 pytestmark = pytest.mark.anyio
 

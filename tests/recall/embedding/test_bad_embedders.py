@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from tests.support.embedders import Broken, Hanging, Words, Wrong
 
-from recollect import Agent, EmbedderChangedError, EmbedderError, InvalidArgumentError, Memory, Scope, Store
+from recollect import Agent, EmbedderError, InvalidArgumentError, Memory, Scope, Store
+from recollect.errors import EmbedderChangedError
 from recollect.recall.embedding.embedder import as_embedder
 from recollect.recall.embedding.indexer import embed_messages, reindex
 from recollect.recall.recaller import Recaller

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.recall import reference
 from tests.recall.rows import DIMENSIONS, VECTOR, WORDS, Said, changes, index_of, talks, vector_row
 
-from recollect import EmbedderChangedError
+from recollect.errors import EmbedderChangedError
 from recollect.recall.index.postings import Postings, score_text
 from recollect.recall.index.user_index import Place, UserIndex, append
 from recollect.storage.records import SearchChanges, VectorModel

@@ -72,6 +72,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         'must be "input", "output" or "both"',
     ),
     ({"guards": [{"strategy": "block"}]}, "guards[0].name", "is missing or empty"),
+    ({"tenantId": 0}, "tenantId", "must be 1 or more"),
+    ({"tenantId": "acme"}, "tenantId", "must be a whole number, not text"),
     ({"lastMessages": -1}, "lastMessages", "must be 0 or more"),
     ({"maxToolRounds": 0}, "maxToolRounds", "must be 1 or more"),
     ({"agentId": ""}, "agentId", "must not be empty"),

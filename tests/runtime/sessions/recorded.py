@@ -22,7 +22,7 @@ def scope_of(session: str | None, user: str = USER) -> Scope:
 
 def search_in(store: Store, user: str = USER) -> SessionSearch:
     """Return the search over a user's sessions."""
-    return SessionSearch(StoreHandle(store), user)
+    return SessionSearch(StoreHandle(store), Scope(None, user))
 
 
 async def call(search: SessionSearch, *, session: str = HERE, **arguments: object) -> str:

@@ -83,19 +83,8 @@ def as_json(result: AgentRunResult) -> dict[str, object]:
         "text": result.text,
         "finish_reason": result.finish_reason,
         "saved": result.saved,
-        "tripwire": None if trip is None else {"processor": trip.processor_id, "reason": trip.reason},
-        "trace": [
-            {
-                "processor": entry.processor_id,
-                "phase": entry.phase,
-                "milliseconds": round(entry.milliseconds, 3),
-                "changes": entry.changes,
-                "notes": entry.notes,
-                "details": entry.details,
-                "error": entry.error,
-            }
-            for entry in result.trace
-        ],
+        "tripwire": None if trip is None else trip.to_dict(),
+        "trace": result.trace.to_list(),
     }
 
 

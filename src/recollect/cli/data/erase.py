@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.options import Json, System, Tenant, Url, User, chosen_scope, existing_database
+from recollect.cli.options import Json, Place, System, Tenant, User, chosen_scope, existing_database
 from recollect.cli.output import write_json, write_lines
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
@@ -16,7 +16,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 def erase(  # noqa: PLR0917 - one for each option
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     yes: Yes = False,
@@ -24,7 +24,7 @@ def erase(  # noqa: PLR0917 - one for each option
 ) -> None:
     """Remove everything that is kept about a user, in all threads, and check that nothing is left."""
     scope = chosen_scope(user, tenant, system=system)
-    found = existing_database(url)
+    found = existing_database(store)
     if not yes:
         owner = "the system's own data" if system else f"tenant {tenant}"
         typer.confirm(

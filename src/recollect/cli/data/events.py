@@ -11,10 +11,10 @@ from recollect.cli.options import (
     App,
     Config,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     chosen_tenant,
     existing_database,
 )
@@ -30,13 +30,13 @@ OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one
 OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest events.")]
 
-_OF_A_USER = ("url", "tenant", "system", "app", "project")
+_OF_A_USER = ("store", "tenant", "system", "app", "project")
 
 
 def events(  # noqa: PLR0913, PLR0917 - one for each option
     context: typer.Context,
     user: OfUser = None,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     session: OfSession = None,
@@ -57,12 +57,12 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
         from recollect.runtime.config.settings import load_config
 
         runtime = load_config(config)
-        address, scope = runtime.store, Scope(None, runtime.user_id, session)
+        place, scope = runtime.store, runtime.scope.with_thread(session)
     else:
-        address, scope = url, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
-    found = asyncio.run(_listed(existing_database(address), scope, name, run, limit))
+        place, scope = store, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
+    found = asyncio.run(_listed(existing_database(place), scope, name, run, limit))
     if json:
-        write_json([_as_json(event) for event in found])
+        write_json([event.to_dict() for event in found])
     else:
         _show(found)
 
@@ -78,7 +78,8 @@ def _check_together(context: typer.Context, user: str | None) -> None:
         )
     if unused:
         raise InvalidArgumentError(
-            "config", "give it without --user, for the runtime's events, or --url with --user for those in it"
+            "config",
+            "give it without --user, for the runtime's events, or --store with --user for those in it",
         )
 
 
@@ -103,15 +104,3 @@ def _show(found: list[AuditEvent]) -> None:
         lines.append(printable(json_format.dumps(event.payload, ensure_ascii=False)))
         lines.append(f" run {printable(event.run_id)}\n" if event.run_id else "\n", style="dim")
     console().print(lines if found else "No events.", end="" if found else "\n")
-
-
-def _as_json(event: AuditEvent) -> dict[str, object]:
-    return {
-        "number": event.number,
-        "session_id": event.thread_id,
-        "name": event.name,
-        "run_id": event.run_id,
-        "payload": dict(event.payload),
-        "context_visible": event.context_visible,
-        "created_at": event.created_at.isoformat(),
-    }

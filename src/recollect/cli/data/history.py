@@ -8,17 +8,17 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     User,
     chosen_tenant,
     existing_database,
 )
 from recollect.cli.output import console, printable, write_json
 from recollect.errors import MemoryNotFoundError
-from recollect.messages import Message, part_to_dict
+from recollect.messages import Message
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.store import Store
@@ -29,7 +29,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the n
 
 def history(  # noqa: PLR0913, PLR0917 - one for each option
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     thread: InThread = None,
@@ -40,9 +40,9 @@ def history(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Show the newest messages of a user, oldest first: of all threads, or of one."""
     scope = Scope(chosen_tenant(tenant, system=system), user, thread, app, project)
-    found = asyncio.run(_read(existing_database(url), scope, limit))
+    found = asyncio.run(_read(existing_database(store), scope, limit))
     if json:
-        write_json([_as_json(message) for message in found])
+        write_json([message.to_dict() for message in found])
     else:
         _show(found)
 
@@ -75,19 +75,3 @@ def _content(message: Message) -> str:
     calls = [f"[calls {call.name} {dict(call.arguments)}]" for call in message.tool_calls]
     results = [f"[{result.name} gave {result.content!r}]" for result in message.tool_results]
     return " ".join(filter(None, [message.text, *calls, *results]))
-
-
-def _as_json(message: Message) -> dict[str, object]:
-    body = message.body
-    return {
-        "id": message.id,
-        "number": message.number,
-        "thread_id": message.thread_id,
-        "position": message.position,
-        "role": message.role,
-        "origin": message.origin,
-        "content": body if isinstance(body, str) else [part_to_dict(part) for part in body],
-        "metadata": dict(message.metadata),
-        "created_at": message.created_at.isoformat(),
-        "run_id": message.run_id,
-    }

@@ -8,10 +8,10 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     User,
     chosen_tenant,
     existing_database,
@@ -39,7 +39,7 @@ Explain = Annotated[
 def recall(  # noqa: PLR0913, PLR0917 - one for each option
     question: Question,
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     thread: InThread = None,
@@ -56,7 +56,7 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
 
     settings = RecallSettings(top_k, threshold, "resource" if thread is None else "thread", 0)
     scope = Scope(chosen_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
-    place = existing_database(url)
+    place = existing_database(store)
     found = asyncio.run(_found(place, question, settings, scope, text_only=text_only, explain=explain))
     if json:
         write_json(found.to_dict())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli.options import Json, System, Tenant, Url, chosen_tenant, existing_database
+from recollect.cli.options import Json, Place, System, Tenant, chosen_tenant, existing_database
 from recollect.cli.output import progress_bar, write_json, write_lines
 from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
@@ -25,7 +25,7 @@ Model = Annotated[
 
 
 def reindex(  # noqa: PLR0917 - one for each option
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     user: Someone = None,
@@ -36,7 +36,7 @@ def reindex(  # noqa: PLR0917 - one for each option
 
     It can be stopped and started again.
     """
-    owner, found = chosen_tenant(tenant, system=system), existing_database(url)
+    owner, found = chosen_tenant(tenant, system=system), existing_database(store)
     with progress_bar() as show:
         done = asyncio.run(_reindexed(found, owner, user, embedder, show))
     if json:

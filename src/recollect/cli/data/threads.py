@@ -8,10 +8,10 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
+    Place,
     Project,
     System,
     Tenant,
-    Url,
     User,
     chosen_tenant,
     existing_database,
@@ -26,7 +26,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.
 
 def threads(  # noqa: PLR0917 - one for each option
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     app: App = "default",
@@ -36,9 +36,9 @@ def threads(  # noqa: PLR0917 - one for each option
 ) -> None:
     """List the threads of a user, the latest talk first."""
     scope = Scope(chosen_tenant(tenant, system=system), user, app_id=app, project_id=project)
-    found = asyncio.run(_listed(existing_database(url), scope, limit))
+    found = asyncio.run(_listed(existing_database(store), scope, limit))
     if json:
-        write_json([_as_json(thread) for thread in found])
+        write_json([thread.to_dict() for thread in found])
     else:
         _show(found)
 
@@ -57,16 +57,3 @@ def _show(found: list[Thread]) -> None:
         when = "never" if last is None else f"{last:%Y-%m-%d %H:%M}"
         table.add_row(printable(thread.id), printable(thread.title), str(thread.message_count), when)
     console().print(table if found else "No threads.")
-
-
-def _as_json(thread: Thread) -> dict[str, object]:
-    last = thread.last_message_at
-    return {
-        "id": thread.id,
-        "title": thread.title,
-        "metadata": dict(thread.metadata),
-        "created_at": thread.created_at.isoformat(),
-        "updated_at": thread.updated_at.isoformat(),
-        "last_message_at": None if last is None else last.isoformat(),
-        "message_count": thread.message_count,
-    }

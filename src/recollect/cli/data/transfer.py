@@ -8,9 +8,9 @@ import typer
 
 from recollect.cli.options import (
     Json,
+    Place,
     System,
     Tenant,
-    Url,
     User,
     chosen_scope,
     existing_database,
@@ -27,11 +27,11 @@ _FRAME_LINES = 2  # the first line and the last say what the file is
 
 
 def export(
-    user: User, url: Url = None, tenant: Tenant = None, system: System = False, output: Output = None
+    user: User, store: Place = None, tenant: Tenant = None, system: System = False, output: Output = None
 ) -> None:
     """Write everything that is kept about a user as JSON lines, which `recollect import` reads back."""
     scope = chosen_scope(user, tenant, system=system)
-    lines = asyncio.run(_exported(existing_database(url), scope))
+    lines = asyncio.run(_exported(existing_database(store), scope))
     if output is None:
         write_lines(*lines)
     else:
@@ -58,7 +58,7 @@ Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kep
 def import_(  # noqa: PLR0917 - one for each option
     file: File,
     user: User,
-    url: Url = None,
+    store: Place = None,
     tenant: Tenant = None,
     system: System = False,
     merge: Merge = False,
@@ -66,7 +66,7 @@ def import_(  # noqa: PLR0917 - one for each option
 ) -> None:
     """Read an export into a user, all of it or nothing; it may be another user than it came from."""
     scope = chosen_scope(user, tenant, system=system)
-    counts = asyncio.run(_imported(target_database(url), _read(file), scope, merge=merge))
+    counts = asyncio.run(_imported(target_database(store), _read(file), scope, merge=merge))
     if json:
         write_json({"counts": counts})
     else:

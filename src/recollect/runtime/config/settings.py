@@ -31,6 +31,7 @@ from recollect.backends.gateway.client import GatewayAccess, GatewaySettings, Ke
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.model_validation import Id, Problem, StrictModel, Text, find_problem
 from recollect.runtime.config.file import FOLDER, ConfigFile, can_be_secret, read_config
+from recollect.scope import Scope
 from recollect.storage.opening import sqlite_path, sqlite_url
 from recollect.validation import check_text
 
@@ -229,6 +230,7 @@ class RuntimeConfig(Section):
     tools: Annotated[tuple[Annotated[str, AfterValidator(_check_tool)], ...], Strict(strict=False)] = ()
     guards: Annotated[tuple[GuardConfig, ...], Strict(strict=False)] = ()
     agent_id: Id = "recollect"
+    tenant_id: Annotated[int, Field(ge=1)] | None = None
     persist: Persist = "before"
     last_messages: Annotated[int, Field(ge=0, le=10_000)] = 40
     max_tool_rounds: Annotated[int, Field(ge=1, le=1_000)] = 10
@@ -271,6 +273,11 @@ class RuntimeConfig(Section):
     def user_id(self) -> str:
         """Whose sessions they are."""
         return LOCAL_USER if self.memory.gateway is None else self.memory.gateway.user_id
+
+    @property
+    def scope(self) -> Scope:
+        """Whose sessions they are, with the tenant."""
+        return Scope(self.tenant_id, self.user_id)
 
 
 def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:

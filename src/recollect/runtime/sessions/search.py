@@ -56,10 +56,10 @@ _UNBOUNDED = 10**9
 class SessionSearch:
     """Search, scrolling, reading and browsing of one user's sessions, for programs and as a tool."""
 
-    def __init__(self, handle: StoreHandle, user_id: str) -> None:
-        """Look into a store that is opened when it is first needed, at a user who belongs to no tenant."""
+    def __init__(self, handle: StoreHandle, user: Scope) -> None:
+        """Look into a store that is opened when it is first needed."""
         self._handle = handle
-        self._user = Scope(None, check_id(user_id, "user_id"))
+        self._user = user
         self._recaller: Recaller | None = None
         self._tool = make_tool(self)
 

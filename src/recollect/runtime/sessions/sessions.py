@@ -80,10 +80,10 @@ async def first_words(session: Thread, store: Store, scope: Scope) -> str:
 class Sessions:
     """The sessions of a user."""
 
-    def __init__(self, handle: StoreHandle, user_id: str) -> None:
+    def __init__(self, handle: StoreHandle, user: Scope) -> None:
         """Look into a store that is opened when it is first needed."""
         self._handle = handle
-        self.user_id = user_id
+        self.user = user
 
     def new_id(self) -> str:
         """Return an id for a new session; ids sort by the time at which they were made."""
@@ -92,7 +92,7 @@ class Sessions:
     async def recent(self, limit: int = 20) -> Sequence[Thread]:
         """Return the sessions that were talked in last, the latest first."""
         store = await self._handle.get()
-        return await store.list_threads(limit=limit, scope=Scope(None, self.user_id))
+        return await store.list_threads(limit=limit, scope=self.user)
 
     async def summaries(self, limit: int = 20) -> list[SessionSummary]:
         """Return the same with the words that each began with."""
@@ -118,23 +118,33 @@ class Sessions:
         return await store.list_events(run_id=run_id, scope=self._scope(session_id))
 
     def _scope(self, session_id: str) -> Scope:
-        return Scope(None, self.user_id, check_id(session_id, "session_id"))
+        return self.user.with_thread(check_id(session_id, "session_id"))
 
 
 class SessionMemory:
     """What an agent's runs remember: the session so far, and one long-term memory."""
 
-    def __init__(self, handle: StoreHandle, backend: BackendProcessor, *, last_messages: int) -> None:
+    def __init__(
+        self,
+        handle: StoreHandle,
+        backend: BackendProcessor,
+        *,
+        last_messages: int,
+        tenant_id: int | None = None,
+    ) -> None:
         """Stand for the processors of both, in the place of memory."""
         self._handle = handle
+        self._tenant_id = tenant_id
         self._backend = backend
         self._last_messages = last_messages
 
     def get_input_processors(self) -> list[Processor]:
         """Return what is shown: skills, long-term memory, history, and who puts them in order."""
-        history = MessageHistoryProcessor(self._handle, last_messages=self._last_messages)
+        history = MessageHistoryProcessor(
+            self._handle, last_messages=self._last_messages, tenant_id=self._tenant_id
+        )
         return [SkillsProcessor(), self._backend, history, ContextBuilder()]
 
     def get_output_processors(self) -> list[Processor]:
         """Return what is kept: the turn in its session, and then what long-term memory takes from it."""
-        return [MessagePersistenceProcessor(self._handle), self._backend]
+        return [MessagePersistenceProcessor(self._handle, tenant_id=self._tenant_id), self._backend]

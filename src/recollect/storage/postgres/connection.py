@@ -85,13 +85,13 @@ def place_of(url: str) -> str:
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:  # its message would quote the address, password and all
-        raise InvalidArgumentError("url", "is not a PostgreSQL address that libpq understands") from None
+        raise InvalidArgumentError("store", "is not a PostgreSQL address that libpq understands") from None
     if not all(_is_port(port) for port in str(parts.get("port") or "5432").split(",")):
         raise InvalidArgumentError(
-            "url", "its port is no number from 1 to 65535; write ':' and '/' in a password as %3A and %2F"
+            "store", "its port is no number from 1 to 65535; write ':' and '/' in a password as %3A and %2F"
         )
     if "@" in f"{parts.get('host')}{parts.get('dbname')}":
-        raise InvalidArgumentError("url", "has one '@' too many; write '@' in a password as %40")
+        raise InvalidArgumentError("store", "has one '@' too many; write '@' in a password as %40")
     return f"postgresql {parts.get('host') or 'on this machine'}/{parts.get('dbname') or ''}"
 
 
@@ -106,7 +106,7 @@ async def prepare(url: str, *, up_to: int | None = None) -> None:
     except psycopg.Error as error:
         raise translate(error, place) from error
     except UnicodeError:  # the rules for host names
-        raise InvalidArgumentError("url", "its host is no valid host name") from None
+        raise InvalidArgumentError("store", "its host is no valid host name") from None
 
 
 def _options(url: str) -> dict[str, Any]:

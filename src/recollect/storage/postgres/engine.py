@@ -20,6 +20,7 @@ class PostgresEngine:
     """A store's data in the schema `recollect` of a PostgreSQL database."""
 
     name = "postgresql"
+    is_in_memory = False
 
     def __init__(self, pool: Pool, sql: dict[str, LiteralString], place: str) -> None:
         """Take over an opened pool."""

@@ -33,7 +33,7 @@ class SqliteEngine:
         """Take over connections for writing, quick reads and long ones, in the loop that will use them."""
         self._path = path
         self._sql = load_statements("sqlite")
-        self._in_memory = path == MEMORY
+        self.is_in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._long_connection = connections
         self._writer = Writer(self._write_connection, self._sql, path)
         self._reader = ThreadPool(1, "recollect-reader", holds_fork=True)
@@ -45,7 +45,7 @@ class SqliteEngine:
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that changes nothing; a heavy one off the event loop."""
-        if not heavy or self._in_memory:
+        if not heavy or self.is_in_memory:
             try:
                 return read_work(self._read_connection, self._sql, work)
             except apsw.BusyError:  # a process is recovering or closing the file: wait elsewhere
@@ -63,7 +63,7 @@ class SqliteEngine:
 
         A large file is not vacuumed, because nobody else can write meanwhile; VACUUM does it any time.
         """
-        if not self._in_memory:
+        if not self.is_in_memory:
             await self._reader.run(self._scrub)
 
     async def close(self) -> None:
