@@ -215,7 +215,7 @@ class Connection:
         except BaseException:
             self._portal.close()
             raise
-        self._portal.end_with(self._store.close)
+        self._portal.set_close_hook(self._store.close)
         self._users = Users(self._store)
 
     def call(
