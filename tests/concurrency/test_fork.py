@@ -86,7 +86,7 @@ print(halves[1] > 0)
 
 
 def _run(program: str) -> list[str]:
-    # Newer Pythons warn of every fork beside threads, which is what is tried here.
+    # Newer Pythons warn of every fork in a process with threads, which is what is tested here.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGINNING + program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GENEROUS)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Characters that are not what they look like: which go, stay, belong together, become Latin letters."""
+"""Which invisible characters go, which stay, where graphemes end, and which letters become Latin."""
 
 import pytest
 from hypothesis import given
@@ -9,8 +9,8 @@ from recollect.text.unicode import (
     is_foldable,
     is_grapheme_break,
     is_hidden,
-    unmixed,
-    without_invisible,
+    remove_invisible,
+    replace_look_alikes,
 )
 
 REMOVED = {
@@ -33,7 +33,7 @@ REMOVED = {
 @pytest.mark.parametrize(("text", "expected"), REMOVED.values(), ids=REMOVED)
 def test_what_can_hide_words_goes(text: str, expected: str) -> None:
     """Invisible characters go wherever they mean nothing."""
-    assert without_invisible(text) == expected
+    assert remove_invisible(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_what_can_hide_words_goes(text: str, expected: str) -> None:
 )
 def test_what_writing_needs_stays(text: str) -> None:
     """Also where parts of it are hidden by themselves."""
-    assert without_invisible(f"{text} and {text}") == f"{text} and {text}"
+    assert remove_invisible(f"{text} and {text}") == f"{text} and {text}"
 
 
 @given(st.text(st.sampled_from("ab1 \u0301\u200b\u200d\ufe0f\u0645\u06cc\U0001f468\u20e3\u845b\U000e0100")))
 def test_what_goes_is_hidden_or_an_accent_too_many(text: str) -> None:
     """No letter, digit, space or symbol is lost, and the rest keeps its order."""
     visible = [char for char in text if not is_hidden(char) and char != "\u0301"]
-    left = [char for char in without_invisible(text) if not is_hidden(char) and char != "\u0301"]
+    left = [char for char in remove_invisible(text) if not is_hidden(char) and char != "\u0301"]
     assert left == visible
 
 
@@ -67,7 +67,7 @@ def test_character_is_not_hidden_when_it_can_be_seen_or_parts_words(char: str) -
 
 def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
     """A Cyrillic letter among Latin ones is replaced; a Russian or Greek word stays."""
-    assert unmixed("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
+    assert replace_look_alikes("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
         "paypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 ABC"
     )
 
@@ -76,7 +76,7 @@ def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
 def test_each_look_alike_becomes_its_letter_among_latin_ones(code: int) -> None:
     """It can be part of a word, keeps its case, and the length stays."""
     assert is_foldable(chr(code))
-    assert unmixed(f"x{chr(code)}x") == f"x{LOOK_ALIKES[code]}x"
+    assert replace_look_alikes(f"x{chr(code)}x") == f"x{LOOK_ALIKES[code]}x"
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_each_look_alike_becomes_its_letter_among_latin_ones(code: int) -> None:
 def test_text_is_not_cut_within_what_people_see_as_one_character(
     text: str, place: int, *, expected: bool
 ) -> None:
-    """Accents, joined emoji, colours of skin, flags, Korean syllables and Indic clusters stay whole."""
+    """Accents, joined emoji, skin tones, flags, Korean syllables and Indic clusters stay whole."""
     assert is_grapheme_break(text, place) is expected

@@ -31,7 +31,7 @@ from recollect.recall.settings import (
     DEFAULT_TOP_K,
     RecallSettings,
     SearchScope,
-    recall_settings,
+    parse_recall_settings,
 )
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope, Unset
 from recollect.storage.opening import StoreHandle
@@ -71,7 +71,7 @@ class Memory:
         class, or a dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing.
         Without `resource_id` the memory has a user of its own.
         """
-        self._recall = recall_settings(semantic_recall)
+        self._recall = parse_recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
         self._handle = StoreHandle(store_or_url, prepare=self._make_threads if threads else None)
@@ -321,7 +321,7 @@ class Memory:
 
     def _saved(self, scope: Scope, store: Store) -> None:
         if self._recall is not None:
-            self._own_recaller().saved(scope, store)
+            self._own_recaller().schedule_indexing(scope, store)
 
     async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
         given = run_ids(ids)

@@ -14,8 +14,8 @@ from recollect.backends.curated.entries import DELIMITER, Target, usage
 from recollect.guards.injection.rules import find_by_rules, find_standing_order
 from recollect.guards.injection.scoring import find_injections
 from recollect.guards.injection.word_classes import classify_words
-from recollect.text.normalizing import Style, normalised
-from recollect.text.unicode import without_invisible
+from recollect.text.normalizing import Style, normalize
+from recollect.text.unicode import remove_invisible
 
 # Notes are full of rules, names of tools and things to do, which lean towards an attack without being one. So
 # a doubtful score needs a rule that says why, the stronger the more doubtful it is; a high one needs none.
@@ -63,9 +63,9 @@ def shown(entries: Sequence[str], limit: int) -> list[str]:
 def find_threat(text: str) -> str | None:
     """Say what is wrong with a text, without quoting it, or None."""
     usual = _usual_signs_taken_out(text)
-    if without_invisible(usual) != usual:
+    if remove_invisible(usual) != usual:
         return "it has invisible characters, which can hide words"
-    plain = normalised(text, _PLAIN)
+    plain = normalize(text, _PLAIN)
     for form in dict.fromkeys((text, plain)):
         if kind := _steering(form) or find_standing_order(form):
             return f"it reads like an attempt to steer the model ({kind})"

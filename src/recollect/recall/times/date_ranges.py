@@ -1,7 +1,7 @@
-"""Reckon with spans of days: the week, month, season or year that a phrase means, seen from a given day.
+"""Date arithmetic: the range of days that "last week", "in May" or "this summer" means on a given day.
 
-A span is a pair of dates, the second of them not included. Nothing here reads text or knows of hours;
-`phrases.py` finds the phrases. Weeks begin on Monday, seasons are those of the northern half of the world.
+Nothing here reads text or knows of hours; `phrases.py` finds the phrases. Weeks begin on Monday, seasons are
+those of the northern hemisphere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 __all__ = [
-    "Span",
+    "DateRange",
     "ago",
     "around",
     "day",
@@ -30,82 +30,82 @@ _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
 _SATURDAY = 5
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
-_LEAP = 8  # within so many years every day of the calendar has come
+_LEAP_YEARS = 8  # years within which every calendar day occurs, 29 February too
 
 
-class Span(NamedTuple):
+class DateRange(NamedTuple):
     """The days from `first` up to but not including `end`."""
 
     first: date
     end: date
 
 
-def day(first: date) -> Span:
-    """Return one day."""
-    return Span(first, first + _DAY)
+def day(first: date) -> DateRange:
+    """Return the range of one day."""
+    return DateRange(first, first + _DAY)
 
 
-def week(inside: date) -> Span:
-    """Return the week that holds a day, from Monday to Sunday."""
+def week(inside: date) -> DateRange:
+    """Return the week of a day, from Monday to Sunday."""
     monday = inside - timedelta(days=inside.weekday())
-    return Span(monday, monday + _WEEK)
+    return DateRange(monday, monday + _WEEK)
 
 
-def weekend(inside: date) -> Span:
-    """Return the Saturday and Sunday of the week that holds a day."""
+def weekend(inside: date) -> DateRange:
+    """Return the Saturday and Sunday of the week of a day."""
     saturday = week(inside).first + timedelta(days=_SATURDAY)
-    return Span(saturday, saturday + 2 * _DAY)
+    return DateRange(saturday, saturday + 2 * _DAY)
 
 
-def weekday(number: int, latest: date) -> Span:
-    """Return the latest day of that name, Monday being 0, that is not after a day."""
+def weekday(number: int, latest: date) -> DateRange:
+    """Return the last such weekday (0 is Monday) on or before a day."""
     return day(latest - timedelta(days=(latest.weekday() - number) % 7))
 
 
-def month(of_year: int, number: int) -> Span:
-    """Return a month, which may be counted beyond the year's end."""
+def month(of_year: int, number: int) -> DateRange:
+    """Return a month; 13 is January of the next year, and 0 December of the year before."""
     following = number + 1
-    return Span(_month_start(of_year, number), _month_start(of_year, following))
+    return DateRange(_month_start(of_year, number), _month_start(of_year, following))
 
 
-def year(number: int) -> Span:
-    """Return a year."""
-    return Span(date(number, 1, 1), date(number + 1, 1, 1))
+def year(number: int) -> DateRange:
+    """Return a whole year."""
+    return DateRange(date(number, 1, 1), date(number + 1, 1, 1))
 
 
-def season(name: str, of_year: int) -> Span:
+def season(name: str, of_year: int) -> DateRange:
     """Return a season by the year in which it begins."""
     first = _SEASONS[name]
-    return Span(_month_start(of_year, first), _month_start(of_year, first + 3))
+    return DateRange(_month_start(of_year, first), _month_start(of_year, first + 3))
 
 
-def last_season(name: str, today: date, *, ended: bool) -> Span:
-    """Return the latest season of that name that has begun or, if asked for, has ended."""
+def last_season(name: str, today: date, *, ended: bool) -> DateRange:
+    """Return the last season of that name that has begun or, with `ended`, that is over."""
     for back in range(3):
         span = season(name, today.year - back)
         if (span.end if ended else span.first) <= today:
             return span
-    raise ValueError(name)  # within three years each season has come and gone
+    raise ValueError(name)  # cannot happen: each season ends at least once in three years
 
 
-def month_day(number: int, of_month: int, today: date) -> Span:
-    """Return the latest such day that is not after today."""
-    for back in range(_LEAP + 1):
+def month_day(number: int, of_month: int, today: date) -> DateRange:
+    """Return the last such day of the year on or before today."""
+    for back in range(_LEAP_YEARS + 1):
         if number <= calendar.monthrange(today.year - back, of_month)[1]:
             found = date(today.year - back, of_month, number)
             if found <= today:
                 return day(found)
-    raise ValueError(number)  # no month has such a day
+    raise ValueError(number)  # the month has no such day
 
 
 def months_before(today: date, count: int) -> date:
-    """Return the same day some months earlier, or the last of that month if it is shorter."""
+    """Return the same day some months earlier, or the last day of a shorter month."""
     first = _month_start(today.year, today.month - count)
     return first.replace(day=min(today.day, calendar.monthrange(first.year, first.month)[1]))
 
 
-def ago(unit: str, count: int, today: date) -> Span:
-    """Return the time that so many days, weeks, months or years before a day mean, with some slack."""
+def ago(unit: str, count: int, today: date) -> DateRange:
+    """Return the days that "two weeks ago" and the like can mean, with some slack."""
     if unit == "day":
         return day(today - count * _DAY)
     if unit == "week":
@@ -115,9 +115,9 @@ def ago(unit: str, count: int, today: date) -> Span:
     return year(today.year - count)
 
 
-def around(middle: date, slack: int) -> Span:
-    """Return a day with some days before and after it."""
-    return Span(middle - slack * _DAY, middle + (slack + 1) * _DAY)
+def around(middle: date, slack: int) -> DateRange:
+    """Return a day with `slack` days before and after it."""
+    return DateRange(middle - slack * _DAY, middle + (slack + 1) * _DAY)
 
 
 def _month_start(of_year: int, number: int) -> date:
