@@ -1,1 +1,1 @@
-"""Measuring speed and quality: `python -m benchmarks NAME`, in the repository."""
+"""Benchmarks of speed and quality: run `python -m benchmarks NAME` in the repository."""

@@ -1,4 +1,4 @@
-"""The commands `python -m benchmarks NAME`; each loads its own benchmark alone."""
+"""The commands `python -m benchmarks NAME`; each imports only its own benchmark."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -24,18 +24,18 @@ from recollect.cli.output import progress_bar, say
 from recollect.cli.problems import CommandGroup
 from recollect.errors import InvalidArgumentError
 
-Quick = Annotated[bool, typer.Option("--quick", help="Only see that it works: the figures mean little.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Only check that it works; the figures mean little.")]
 Postgres = Annotated[
     str | None,
-    typer.Option("--postgres", help="A server to measure on, as a superuser; without it one is started."),
+    typer.Option("--postgres", help="The URL of a server, as a superuser; by default one is started."),
 ]
 Messages = Annotated[
     int | None,
-    typer.Option("--messages", min=1000, help="The size of the large store; 1,000,000 if not given."),
+    typer.Option("--messages", min=1000, help="Messages in the large store; 1,000,000 by default."),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="Conversations with questions in LoCoMo's form; without them only speed."),
+    typer.Option("--data", help="A file in the format of LoCoMo; without it only speed is measured."),
 ]
 Pii = Annotated[
     Path | None,
@@ -44,7 +44,7 @@ Pii = Annotated[
 Injection = Annotated[
     Path | None, typer.Option("--injection", help='JSON lines: {"text": …, "label": 0 or 1}.')
 ]
-Page = Annotated[Path, typer.Option("--page", help="The page whose tables are rewritten.")]
+Page = Annotated[Path, typer.Option("--page", help="The page whose tables are replaced.")]
 
 app = typer.Typer(
     name="benchmarks",
@@ -66,19 +66,19 @@ def store(
 
 @app.command()
 def turn(json: Json = False, quick: Quick = False) -> None:
-    """Measure a turn with history, streaming through processors, and the memory that a stream holds."""
+    """Measure a turn with history, streaming through processors, and the memory use of a stream."""
     show_report(_run_turn(quick=quick), as_json=json)
 
 
 @app.command()
 def recall(data: Data = None, json: Json = False, quick: Quick = False, postgres: Postgres = None) -> None:
-    """Measure how much of the evidence recall finds, and what a question costs against its bare parts."""
+    """Measure how much of the evidence recall finds, and what a question costs."""
     show_report(_run_recall(data=data, quick=quick, postgres=postgres), as_json=json)
 
 
 @app.command()
 def guards(pii: Pii = None, injection: Injection = None, json: Json = False) -> None:
-    """Measure the guards on a stream, and how well they find things in labelled texts."""
+    """Measure the guards on a stream, and their precision and recall on labelled texts."""
     show_report(_run_guards(pii, injection), as_json=json)
 
 
@@ -98,7 +98,7 @@ def all_(
 ) -> None:
     """Run every benchmark and write the tables of docs/benchmarks.md."""
     if not page.is_file():
-        raise InvalidArgumentError("page", f"there is no {page} here; run this in the repository or name it")
+        raise InvalidArgumentError("page", f"there is no {page}; run this in the repository or pass --page")
     reports = [
         _run_recall(data=data, quick=quick, postgres=postgres),
         _run_turn(quick=quick),

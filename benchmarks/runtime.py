@@ -1,6 +1,6 @@
 """The benchmark of the runtime: what long-term memory adds to a run of the agent loop.
 
-The model answers at once. The gateway is a process of its own on loopback.
+The model answers at once. The gateway is a separate process on loopback.
 """
 
 import json
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.harness.gateway import gateway_process
-from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
-from benchmarks.harness.peers import instant_model
-from benchmarks.harness.report import Goal, Part, Report, Show, Tick, at_most, ticker
+from benchmarks.harness.machine import IN_MEMORY, describe_machine, is_in_memory, scratch_folder
+from benchmarks.harness.peers import make_instant_model
+from benchmarks.harness.report import Goal, Part, Report, Show, Tick, at_most, make_ticker
 from benchmarks.harness.texts import SampleTexts
-from benchmarks.harness.timing import Lap, Timings, figures_of, lap_of, race
+from benchmarks.harness.timing import Lap, Timings, figures_of, make_lap, race
 from benchmarks.sizes import RuntimeSizes
 from recollect.agent.agent import Agent
 from recollect.backends.base import CompletedRun, Recollection, StartedRun
@@ -31,7 +31,7 @@ from recollect.storage.opening import StoreHandle
 _CURATED_LIMIT = 2.0  # milliseconds over the bare loop
 _TIMEOUT = 0.25
 _CALLS_AT_MOST = 2  # search and add; without add there is no flush
-_SLACK = 0.15  # seconds for all that is not waiting
+_SLACK = 0.15  # seconds for everything but waiting
 _PROMPT, _REPLY = SampleTexts().turns(1)[0]
 _KEY, _SESSION = "uk_measured", "conversation"
 # Where each part begins, as a share of the time that a full run takes.
@@ -45,30 +45,30 @@ class NoMemory:
     rule = ""
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
-        """Recall nothing."""
+        """Return an empty recollection."""
         del run
         return Recollection()
 
     async def persist_after_run(self, run: CompletedRun) -> None:
-        """Keep nothing."""
+        """Store nothing."""
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
-        """Have no tools."""
+        """Return no tools."""
         return ()
 
     def status(self) -> dict[str, object]:
-        """Say so."""
+        """Return the name as the mode."""
         return {"mode": self.name}
 
     async def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing."""
 
 
 async def run(sizes: RuntimeSizes, *, show: Show) -> Report:
-    """Measure everything and return what was found."""
-    begin = ticker(show, _STARTS)
+    """Run all parts and return the report."""
+    begin = make_ticker(show, _STARTS)
     with scratch_folder() as folder:
-        machine = facts(folder)
+        machine = describe_machine(folder)
         with gateway_process() as port, gateway_process("silent") as silent_port:
             found = await _measure(folder, port, sizes, begin("runs"))
             begin("a gateway that never answers")
@@ -81,11 +81,11 @@ async def run(sizes: RuntimeSizes, *, show: Show) -> Report:
 
 async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> Part:
     handle = StoreHandle(f"sqlite:///{folder / 'bare.db'}")
-    bare = _bare_loop(handle)
+    bare = _make_bare_loop(handle)
     engines = {
-        "curated": _curated(folder / "curated"),
-        "gateway": _gateway(folder / "before", port, persist="before"),
-        "gateway_after": _gateway(folder / "after", port, persist="after"),
+        "curated": _load_curated(folder / "curated"),
+        "gateway": _load_gateway(folder / "before", port, persist="before"),
+        "gateway_after": _load_gateway(folder / "after", port, persist="after"),
     }
     settings = engines["gateway"].config.gateway
     assert settings is not None  # noqa: S101 - it is in gateway mode
@@ -94,9 +94,9 @@ async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> 
     try:
         found = await race(
             {
-                "bare": lap_of(lambda: bare.run(_PROMPT, _SESSION)),
-                "round_trip": lap_of(lambda: client.search(_SESSION, _PROMPT)),
-                **{name: _lap(engine, shares[name]) for name, engine in engines.items()},
+                "bare": make_lap(lambda: bare.run(_PROMPT, _SESSION)),
+                "round_trip": make_lap(lambda: client.search(_SESSION, _PROMPT)),
+                **{name: _make_run_lap(engine, shares[name]) for name, engine in engines.items()},
             },
             rounds=sizes.rounds,
             tries=sizes.tries,
@@ -108,11 +108,11 @@ async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> 
         for engine in engines.values():
             await engine.close()
         await handle.close()
-    return _part(found, {name: statistics.median(values) for name, values in shares.items()})
+    return _make_part(found, {name: statistics.median(values) for name, values in shares.items()})
 
 
-def _lap(engine: Engine, shares: list[float]) -> Lap:
-    """Time runs; `shares` is told how much of each was long-term memory's own, in milliseconds."""
+def _make_run_lap(engine: Engine, shares: list[float]) -> Lap:
+    """Time runs; appends to `shares` the milliseconds that long-term memory took of each."""
 
     async def lap(count: int) -> list[float]:
         seconds: list[float] = []
@@ -122,19 +122,19 @@ def _lap(engine: Engine, shares: list[float]) -> Lap:
             seconds.append(time.perf_counter() - started)
             own = [entry for entry in result.trace if entry.processor_id == BackendProcessor.id]
             shares.append(sum(entry.milliseconds for entry in own))
-            await engine.settled()  # what goes on after an answer must not be counted with the next
+            await engine.settled()  # work after an answer must not count with the next run
         return seconds
 
     return lap
 
 
-def _bare_loop(handle: StoreHandle) -> AgentLoop:
+def _make_bare_loop(handle: StoreHandle) -> AgentLoop:
     memory = SessionMemory(handle, BackendProcessor(NoMemory()), last_messages=40)
-    agent = Agent(instant_model([_REPLY]), memory=memory)
+    agent = Agent(make_instant_model([_REPLY]), memory=memory)
     return AgentLoop(agent, Sessions(handle, Scope(None, "local")), SkillFolder(Path("skills")))
 
 
-def _curated(folder: Path) -> Engine:
+def _load_curated(folder: Path) -> Engine:
     memories = folder / FOLDER / "memories"
     memories.mkdir(parents=True)
     entries = [f"Fact {number}: {reply}"[:180] for number, (_, reply) in enumerate(SampleTexts().turns(7))]
@@ -143,7 +143,7 @@ def _curated(folder: Path) -> Engine:
     return _load(folder, {})
 
 
-def _gateway(folder: Path, port: int, *, persist: str) -> Engine:
+def _load_gateway(folder: Path, port: int, *, persist: str) -> Engine:
     section = {
         "baseUrl": f"http://127.0.0.1:{port}",
         "userId": "measured",
@@ -157,17 +157,19 @@ def _load(folder: Path, config: dict[str, object]) -> Engine:
     file = folder / FOLDER / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(config), "utf-8")
-    return EngineLoader(folder).load(model=instant_model([_REPLY]))
+    return EngineLoader(folder).load(model=make_instant_model([_REPLY]))
 
 
-def _part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
+def _make_part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
     trip = found["round_trip"].p50 * 1e3
-    bare = f"{_ms(found['bare'])}, bare"
+    bare = f"{_format_ms(found['bare'])}, bare"
 
     def in_round_trips(persist: str, calls: str, name: str) -> Goal:
-        # What a round trip costs is the network's, so these are figures to read and not judged.
+        # A round trip depends on the network, so these figures are not judged.
         title = f'Gateway, persist "{persist}": its share, in round trips'
-        return Goal(title, calls, round(shares[name] / trip, 2), None, ours=_ms(found[name]), other=bare)
+        return Goal(
+            title, calls, round(shares[name] / trip, 2), None, ours=_format_ms(found[name]), other=bare
+        )
 
     goals = [
         at_most(
@@ -175,7 +177,7 @@ def _part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
             _CURATED_LIMIT,
             shares["curated"],
             unit=" ms",
-            ours=_ms(found["curated"]),
+            ours=_format_ms(found["curated"]),
             other=bare,
         ),
         in_round_trips("after", "search alone", "gateway_after"),
@@ -190,8 +192,8 @@ def _part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
 
 async def _measure_silence(folder: Path, port: int) -> Part:
     """Time runs whose gateway accepts connections and never answers."""
-    async with _gateway(folder / "silent", port, persist="before") as engine:
-        seconds = sorted(await lap_of(lambda: engine.loop.run(_PROMPT, _SESSION))(3))
+    async with _load_gateway(folder / "silent", port, persist="before") as engine:
+        seconds = sorted(await make_lap(lambda: engine.loop.run(_PROMPT, _SESSION))(3))
     longest = seconds[-1]
     goal = Goal(
         "A gateway that never answers: the longest run, in timeouts (search and add wait one each)",
@@ -204,5 +206,5 @@ async def _measure_silence(folder: Path, port: int) -> Part:
     return Part([goal], {"silent_seconds": [round(second, 3) for second in seconds]})
 
 
-def _ms(timings: Timings) -> str:
+def _format_ms(timings: Timings) -> str:
     return f"{timings.p50 * 1e3:.2f} ms"

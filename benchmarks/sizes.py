@@ -1,4 +1,4 @@
-"""How much each benchmark measures: enough to trust, or, for `--quick`, just enough to see that it works."""
+"""How much each benchmark measures: enough to trust, or with `--quick` just enough to see that it works."""
 
 from dataclasses import dataclass, replace
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 class StoreSizes:
     """Rounds and tries of each part, and the size of the large store.
 
-    Appending warms up for long enough that SQLite's log has reached its final size on both sides: as long
-    as the file grows, each commit also waits for the file system's own log.
+    Appending warms up until SQLite's log has reached its final size on both sides: while the file grows,
+    each commit also waits for the file system's journal.
     """
 
     rounds: int = 60
@@ -21,17 +21,17 @@ class StoreSizes:
 
     @property
     def turns(self) -> int:
-        """How many turns a contestant may write, the laps before the first round included."""
+        """How many turns a contestant may write, including the warm-up."""
         return (self.rounds + self.warm_up) * self.tries
 
     def with_large_store(self, messages: int | None) -> "StoreSizes":
-        """Return the same sizes with another large store, if one is given."""
+        """Return the same sizes with another size of the large store, if given."""
         return self if messages is None else replace(self, large_store=messages)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSizes:
-    """Rounds and tries of each part, and how long the streams are whose memory is compared."""
+    """Rounds and tries of each part, and the lengths of the streams whose memory use is compared."""
 
     rounds: int = 60
     warm_up: int = 10

@@ -1,18 +1,36 @@
 """The benchmark of the turn: what memory adds to a turn, and what processors cost in a stream.
 
-The models are local and answer at once, so that all that is measured is the work around them.
+The models are local and answer at once, so only the work around them is measured.
 """
 
 import gc
 import tracemalloc
 from pathlib import Path
 
-from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
-from benchmarks.harness.peers import bare_turn, instant_model
+from benchmarks.harness.machine import IN_MEMORY, describe_machine, is_in_memory, scratch_folder
+from benchmarks.harness.peers import make_bare_turn, make_instant_model
 from benchmarks.harness.replay import messages_of
-from benchmarks.harness.report import Part, Report, Show, Tick, at_most, micros, ratio_goal, ticker
+from benchmarks.harness.report import (
+    Part,
+    Report,
+    Show,
+    Tick,
+    at_most,
+    format_micros,
+    make_ticker,
+    ratio_goal,
+)
 from benchmarks.harness.texts import SampleTexts
-from benchmarks.harness.timing import Lap, Ratio, Timings, figures_of, lap_of, medians, race, ratio
+from benchmarks.harness.timing import (
+    Lap,
+    Ratio,
+    Timings,
+    compute_medians,
+    compute_ratio,
+    figures_of,
+    make_lap,
+    race,
+)
 from benchmarks.sizes import TurnSizes
 from recollect.agent.agent import Agent
 from recollect.memory.memory import Memory
@@ -23,10 +41,10 @@ from recollect.storage.opening import open_store
 from recollect.storage.store import Store
 
 CHUNKS = 1_000
-"""How long the stream is that is timed."""
+"""How many chunks the timed stream has."""
 
 _TURN_LIMIT, _STREAM_LIMIT = 0.15, 1.05
-_LINEAR = 1.5  # how far from linear the memory of a stream may grow
+_LINEAR = 1.5  # how much faster than its length the memory of a stream may grow
 _LAST = 10
 _PROCESSORS = 5
 _CHUNK = "word "
@@ -37,22 +55,21 @@ _STARTS = {"a turn": 0.0, "streaming": 0.3, "memory of a stream": 0.7}
 
 
 class PassThrough(Processor):
-    """Lets every part through as it is."""
+    """Returns every part unchanged."""
 
     def __init__(self, place: int) -> None:
-        """Have an id of its own."""
         self.id = f"pass-{place}"
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002 - the hook's form
-        """Let the part through."""
+        """Return the part."""
         return [part]
 
 
 async def run(sizes: TurnSizes, *, show: Show) -> Report:
-    """Measure everything and return what was found."""
-    begin = ticker(show, _STARTS)
+    """Run all parts and return the report."""
+    begin = make_ticker(show, _STARTS)
     with scratch_folder() as folder:
-        machine = facts(folder)
+        machine = describe_machine(folder)
         found = await _measure_turn(folder, sizes, begin("a turn"))
         if is_in_memory(folder):
             found.notes.append(IN_MEMORY)
@@ -68,13 +85,13 @@ async def _measure_turn(folder: Path, sizes: TurnSizes, tick: Tick) -> Part:
         for scope in (_OURS, _APART):
             for turn in SampleTexts().turns(_LAST // 2):
                 await store.append_turn(messages_of(turn), scope=scope)
-        laps = await _laps(store)
+        laps = await _make_laps(store)
         found = await race(laps, rounds=sizes.rounds, tries=sizes.tries, tick=tick, warm_up=sizes.warm_up)
-    return _turn_part(found)
+    return _make_turn_part(found)
 
 
-async def _laps(store: Store) -> dict[str, Lap]:
-    model = instant_model([_REPLY])
+async def _make_laps(store: Store) -> dict[str, Lap]:
+    model = make_instant_model([_REPLY])
     history = await store.last_messages(_LAST, scope=_OURS)
     ours = Agent(model, memory=Memory(store, last_messages=_LAST, tenant_id=1))
 
@@ -85,60 +102,63 @@ async def _laps(store: Store) -> dict[str, Lap]:
         await store.append_turn(turns.pop(), scope=_APART)
 
     async def store_lap(count: int) -> list[float]:
-        # Making messages is the agent's work, not the store's.
+        # Creating messages is the agent's work, not the store's.
         turns.extend(messages_of((_PROMPT, _REPLY)) for _ in range(count))
-        return await lap_of(two_operations)(count)
+        return await make_lap(two_operations)(count)
 
     return {
-        "ours": lap_of(
+        "ours": make_lap(
             lambda: ours.generate(_PROMPT, tenant_id=1, resource_id=_OURS.user_id, thread_id=_OURS.thread_id)
         ),
         "store": store_lap,
-        "bare": lap_of(bare_turn(model, _PROMPT, history)),
+        "bare": make_lap(make_bare_turn(model, _PROMPT, history)),
     }
 
 
-def _turn_part(found: dict[str, Timings]) -> Part:
+def _make_turn_part(found: dict[str, Timings]) -> Part:
     ours, store, bare = (found[name] for name in ("ours", "store", "bare"))
     added = Ratio.of(
-        _added(ours.p50, store.p50, bare.p50), (_added(*laps) for laps in medians(ours, store, bare))
+        _compute_added(ours.p50, store.p50, bare.p50),
+        (_compute_added(*laps) for laps in compute_medians(ours, store, bare)),
     )
     goal = at_most(
         "SQLite: a turn with history, less the store's two operations: what it adds to a bare turn",
         _TURN_LIMIT,
         added.value,
-        ours=micros(ours.p50 - store.p50),
-        other=micros(bare.p50),
+        ours=format_micros(ours.p50 - store.p50),
+        other=format_micros(bare.p50),
         spread=added.spread,
     )
     note = (
-        f"A whole turn took {micros(ours.p50)}, of which the store's two operations, measured apart, take "
-        f"{micros(store.p50)}. What a turn adds is (turn - store - bare) / bare; it is below zero where our "
-        "loop costs less than Pydantic AI's own."
+        f"A whole turn took {format_micros(ours.p50)}, of which the store's two operations, measured apart, "
+        f"take {format_micros(store.p50)}. What a turn adds is (turn - store - bare) / bare; it is below "
+        "zero where our loop costs less than Pydantic AI's own."
     )
     return Part([goal], {"turn": figures_of(found)}, [note])
 
 
-def _added(ours: float, store: float, bare: float) -> float:
+def _compute_added(ours: float, store: float, bare: float) -> float:
     return (ours - store - bare) / bare
 
 
 async def _measure_stream(sizes: TurnSizes, tick: Tick) -> Part:
-    """Let streams with and without processors take turns."""
+    """Race streams with and without processors."""
     laps = {
-        name: lap_of(lambda agent=agent: _drain(agent))
-        for name, agent in {"five": _agent(CHUNKS, _PROCESSORS), "none": _agent(CHUNKS, 0)}.items()
+        name: make_lap(lambda agent=agent: _drain(agent))
+        for name, agent in {"five": _make_agent(CHUNKS, _PROCESSORS), "none": _make_agent(CHUNKS, 0)}.items()
     }
     found = await race(laps, rounds=sizes.stream_rounds, tries=sizes.stream_tries, tick=tick)
     name = f"Streaming {CHUNKS:,} chunks through five pass-through processors, against none"
-    goal = ratio_goal(name, _STREAM_LIMIT, ratio(found["five"], found["none"]), found["five"], found["none"])
+    goal = ratio_goal(
+        name, _STREAM_LIMIT, compute_ratio(found["five"], found["none"]), found["five"], found["none"]
+    )
     return Part([goal], {"streaming": figures_of(found)})
 
 
 async def _measure_memory(short: int, long: int) -> Part:
-    """Compare the peak of memory that a short and a long run hold, through five processors and memory."""
-    await _peak(short)  # what the first run alone loads and keeps does not count
-    small, large = await _peak(short), await _peak(long)
+    """Compare the peak memory of a short and a long run, through five processors and memory."""
+    await _measure_peak(short)  # warm up: what only the first run loads does not count
+    small, large = await _measure_peak(short), await _measure_peak(long)
     goal = at_most(
         f"Memory of a stream of {long:,} chunks through five processors and memory, against {short:,}",
         _LINEAR * long / short,
@@ -153,10 +173,10 @@ async def _measure_memory(short: int, long: int) -> Part:
     return Part([goal], {"stream_peak_bytes": {str(short): small, str(long): large}}, [note])
 
 
-async def _peak(chunks: int) -> int:
-    with scratch_folder() as folder:  # a store of its own: no history of the run before
+async def _measure_peak(chunks: int) -> int:
+    with scratch_folder() as folder:  # a separate store: no history of the run before
         async with Memory(folder / "stream.db", user_id="bench") as memory:
-            agent = _agent(chunks, _PROCESSORS, memory)
+            agent = _make_agent(chunks, _PROCESSORS, memory)
             await memory.get_messages(1)  # opens the store
             gc.collect()
             tracemalloc.start()
@@ -167,8 +187,8 @@ async def _peak(chunks: int) -> int:
                 tracemalloc.stop()
 
 
-def _agent(chunks: int, processors: int, memory: Memory | None = None) -> Agent:
-    model = instant_model([_CHUNK] * chunks)
+def _make_agent(chunks: int, processors: int, memory: Memory | None = None) -> Agent:
+    model = make_instant_model([_CHUNK] * chunks)
     return Agent(model, memory=memory, output_processors=[PassThrough(place) for place in range(processors)])
 
 

@@ -22,7 +22,7 @@ def _is_not_there(*_: object) -> bool:
 @pytest.fixture
 def no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Act as if the packages of the built-in embedder were missing, and nobody had been warned yet."""
-    monkeypatch.setattr(MiniLM, "installed", _is_not_there)
+    monkeypatch.setattr(MiniLM, "is_installed", _is_not_there)
     embedder._warn_of_words_alone.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it warns once
 
 

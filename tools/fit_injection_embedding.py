@@ -14,7 +14,7 @@ import numpy as np
 from tests.support.injection_corpus import injection_rows
 
 import recollect.guards.injection as package
-from recollect.recall.embedding.minilm import embed_here
+from recollect.recall.embedding.minilm import embed_sync
 from tools.fit_injection_features import Numbers, regression
 
 PENALTY = 0.1
@@ -30,7 +30,7 @@ HEADER = (
 def main() -> None:
     """Fit on the part that is meant for that, write the weights, and print what the constants should be."""
     rows = [row for row in injection_rows() if row.part == "tune"]
-    vectors = np.array([embed_here(row.text[:READ]) for row in rows], np.float64)
+    vectors = np.array([embed_sync(row.text[:READ]) for row in rows], np.float64)
     labels = np.array([float(row.label) for row in rows])
     weights, bias = regression(vectors, labels, PENALTY)
     numbers = [bias, *(float(number) for number in weights)]

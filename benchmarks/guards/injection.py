@@ -1,7 +1,7 @@
 """How well prompt injections are found in a file of labelled texts: by rules alone, and with the classifier.
 
-A text counts as an attack where its score reaches the detector's default threshold. The classifier is left
-out where its package is not installed.
+A text counts as an attack if its score reaches the detector's default threshold. Without its package the
+classifier is skipped.
 """
 
 import time
@@ -33,23 +33,23 @@ def measure(path: Path, show: Show) -> dict[str, object]:
     """Return the figures for a file of JSON lines with `text` and `label` (0 or 1)."""
     rows = read_labelled(path)
     show(f"injection: {len(rows)} texts by rules", 0.0)
-    figures = _figures(rows, _score_by_rules)
+    figures = _compute_figures(rows, _score_by_rules)
     figures["attacks"] = sum(row.is_attack for row in rows)
     figures["benign"] = sum(not row.is_attack for row in rows)
     figures["with_classifier"] = None
     if is_installed():
         show(f"injection: {len(rows)} texts by rules and classifier", 0.1)
         classify(["load the model"])
-        figures["with_classifier"] = _figures(rows, _score_with_classifier)
+        figures["with_classifier"] = _compute_figures(rows, _score_with_classifier)
     return figures
 
 
 def read_labelled(path: Path) -> list[Labelled]:
-    """Read labelled texts; a line that is none is an error that names it."""
-    return read_rows(path, "injection", _labelled, "text and label (0 or 1)")
+    """Read labelled texts; the error for an invalid line names it."""
+    return read_rows(path, "injection", _read_row, "text and label (0 or 1)")
 
 
-def _labelled(row: dict[str, Any]) -> Labelled:
+def _read_row(row: dict[str, Any]) -> Labelled:
     text, label = row["text"], row["label"]
     if not isinstance(text, str) or label not in (0, 1):
         raise TypeError
@@ -66,7 +66,7 @@ def _score_with_classifier(text: str) -> float:
     return with_classifier(verdict, spans, classify([text[start:end] for start, end in spans])).score
 
 
-def _figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[str, object]:
+def _compute_figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[str, object]:
     score("warm up")
     started = time.perf_counter()
     found = [score(row.text) >= THRESHOLD for row in rows]
@@ -75,12 +75,12 @@ def _figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[st
     attacks = [hit for hit, row in zip(found, rows, strict=True) if row.is_attack]
     benign = [hit for hit, row in zip(found, rows, strict=True) if not row.is_attack]
     return {
-        "recall": _share(attacks),
-        "false_positive_rate": _share(benign),
+        "recall": _compute_share(attacks),
+        "false_positive_rate": _compute_share(benign),
         "ms_per_kb": round(milliseconds / kilobytes, 2) if kilobytes else None,
     }
 
 
-def _share(hits: Sequence[bool]) -> float | None:
-    """Return the share that was found; none, where there was nothing to find."""
+def _compute_share(hits: Sequence[bool]) -> float | None:
+    """Return the share of True, or None without values."""
     return round(sum(hits) / len(hits), 4) if hits else None

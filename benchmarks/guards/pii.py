@@ -13,7 +13,7 @@ from recollect.guards.pii.finding import Finding
 STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 """The types of the goal; they make up `all`."""
 
-_PASSES = 3  # the best of them counts, in time of the processor, since others use the machine too
+_PASSES = 3  # the fastest counts, in processor time, since others use the machine too
 
 
 def measure(path: Path, show: Show) -> dict[str, object]:

@@ -17,7 +17,7 @@ from recollect.pipeline.processor import Processor, TextDelta
 from recollect.trace import Trace
 
 CHUNK = 64
-"""How many characters a chunk of the figure that is judged has; other sizes stand beside it."""
+"""The chunk size of the judged figure, in characters."""
 
 _SIZES = (4, 16, CHUNK, 256)
 _CHARACTERS = 1_000_000
@@ -27,7 +27,7 @@ _MEGA = 1e6
 
 
 class StreamFigures(TypedDict):
-    """What was measured: the goal's two figures, the speed by length of chunk, and through which guards."""
+    """The two judged figures, the speed by chunk size, and the names of the guards."""
 
     mb_per_second: float
     longest_held_back: int
@@ -36,44 +36,44 @@ class StreamFigures(TypedDict):
 
 
 async def measure_stream(show: Show) -> StreamFigures:
-    """Measure ordinary text in chunks of several sizes, and how much waits when letters come singly."""
-    text = ordinary_text(_CHARACTERS)
+    """Measure ordinary text in chunks of several sizes, and how much of single characters is held back."""
+    text = make_ordinary_text(_CHARACTERS)
     speeds: dict[str, float] = {}
     for place, size in enumerate(_SIZES):
         show(f"streaming in chunks of {size} characters", place / (len(_SIZES) + 1))
         part = text[: _CHARACTERS * min(size, CHUNK) // CHUNK]
-        speeds[str(size)] = round(max([await _speed(part, size) for _ in range(_ROUNDS)]), 2)
+        speeds[str(size)] = round(max([await _measure_speed(part, size) for _ in range(_ROUNDS)]), 2)
     show("looking how much is held back", len(_SIZES) / (len(_SIZES) + 1))
-    texts = [ordinary_text(4_000), *tricky_texts()]
-    held = max([await _held_back(text, limit) for text in texts for limit in (_TOKENS, 200)])
+    texts = [make_ordinary_text(4_000), *tricky_texts()]
+    held = max([await _measure_held_back(text, limit) for text in texts for limit in (_TOKENS, 200)])
     return {
         "mb_per_second": speeds[str(CHUNK)],
         "longest_held_back": held,
         "mb_per_second_by_chunk": speeds,
-        "guards": [type(guard).__name__ for guard in _guards(_TOKENS)],
+        "guards": [type(guard).__name__ for guard in _make_guards(_TOKENS)],
     }
 
 
-def ordinary_text(size: int) -> str:
-    """Return a text without anything to find, of a number of characters."""
+def make_ordinary_text(size: int) -> str:
+    """Return a text of a given length without anything to find."""
     texts = SampleTexts().texts(size // 150)
     return " ".join(texts)[:size]
 
 
-def _guards(limit: int) -> list[Processor]:
-    """Return the guards of an answer in document A's order."""
+def _make_guards(limit: int) -> list[Processor]:
+    """Return the guards of an answer, in the documented order."""
     return [PIIDetector(), SystemPromptScrubber(), TokenLimiterProcessor(limit)]
 
 
-def _run() -> RunState:
+def _new_run() -> RunState:
     view = [Message("user", "Tell me everything.")]
     return RunState("bench", RunIds(), Trace(), INSTRUCTIONS, view=view)
 
 
-async def _speed(text: str, size: int) -> float:
-    """Return how many megabytes a second pass on one core."""
+async def _measure_speed(text: str, size: int) -> float:
+    """Return the speed on one core, in megabytes per second."""
     chunks = [TextDelta(text[place : place + size]) for place in range(0, len(text), size)]
-    chain = OutputChain(_guards(_TOKENS), _run())
+    chain = OutputChain(_make_guards(_TOKENS), _new_run())
     start = time.process_time()
     for chunk in chunks:
         await chain.push(0, chunk)
@@ -81,10 +81,10 @@ async def _speed(text: str, size: int) -> float:
     return len(text) / _MEGA / (time.process_time() - start)
 
 
-async def _held_back(text: str, limit: int) -> int:
-    """Return the most characters that waited when a text without findings came letter by letter."""
-    run, longest = _run(), 0
-    chain = OutputChain(_guards(limit), run)
+async def _measure_held_back(text: str, limit: int) -> int:
+    """Return the maximum number of characters held back from a stream of single characters."""
+    run, longest = _new_run(), 0
+    chain = OutputChain(_make_guards(limit), run)
     for fed, character in enumerate(text, 1):
         await chain.push(0, TextDelta(character))
         if run.stop_reason is not None:

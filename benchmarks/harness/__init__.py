@@ -1,1 +1,1 @@
-"""What all benchmarks share: timing, reports, machines, and stores and peers to measure on."""
+"""Shared by all benchmarks: timing, reports, facts of the machine, filled stores and peers."""

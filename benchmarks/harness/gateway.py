@@ -1,6 +1,6 @@
-"""A memory gateway that answers at once, or never: a process of its own, on loopback, for measurements.
+"""A memory gateway for measurements that answers at once, or never: a separate process on loopback.
 
-The process prints its port and serves until its standard input ends.
+The process prints its port and serves until its standard input is closed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _DONE = {"status": "ok"}
 
 @contextmanager
 def gateway_process(*arguments: str) -> Generator[int]:
-    """Run a gateway beside this process and give its port; `"silent"` makes it one that never answers."""
+    """Run a gateway in another process and yield its port; with `"silent"` it never answers."""
     command = [sys.executable, __file__, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
@@ -37,7 +37,7 @@ def gateway_process(*arguments: str) -> Generator[int]:
 
 
 async def serve(*, answers: bool) -> None:
-    """Serve until nobody holds the standard input any more."""
+    """Serve until the standard input is closed."""
     server = await asyncio.start_server(_answer if answers else _keep_silent, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What a reader must know of the machine to understand a figure; nothing that names it."""
+"""Facts of the machine that a reader needs to understand a figure; nothing that identifies it."""
 
 import os
 import platform
@@ -17,29 +17,29 @@ _PACKAGES = ("recollect", "apsw", "psycopg", "openai-agents", "pydantic", "pydan
 
 
 IN_MEMORY = "The files were in memory, not on a disk: commits cost nothing here."
-"""What a reader has to know where `is_in_memory`."""
+"""The note for reports where `is_in_memory`."""
 
 
 @contextmanager
 def scratch_folder() -> Generator[Path]:
     """Provide a folder for the files of one run, if possible on a disk."""
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=disk_folder()) as name:
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=choose_disk_folder()) as name:
         yield Path(name)
 
 
-def disk_folder() -> Path:
-    """Return a folder for test files, if possible not in memory: shared commits gain nothing there."""
+def choose_disk_folder() -> Path:
+    """Return a folder for test files, if possible on a disk: in memory, sharing commits gains nothing."""
     usual = Path(tempfile.gettempdir())
     return Path.cwd() if is_in_memory(usual) and not is_in_memory(Path.cwd()) else usual
 
 
 def is_in_memory(folder: Path) -> bool:
     """Whether the files of a folder never reach a disk."""
-    return file_system(folder) in _MEMORY_FILE_SYSTEMS
+    return find_file_system(folder) in _MEMORY_FILE_SYSTEMS
 
 
-def file_system(folder: Path) -> str:
-    """Return the kind of file system that a folder is on, where the system tells."""
+def find_file_system(folder: Path) -> str:
+    """Return the type of a folder's file system, or "unknown"."""
     if not _MOUNTS.exists():
         return "unknown"
     place = folder.resolve()
@@ -50,8 +50,8 @@ def file_system(folder: Path) -> str:
     return next((kinds[path] for path in (place, *place.parents) if path in kinds), "unknown")
 
 
-def sync_milliseconds(folder: Path) -> float:
-    """Return how long the disk takes to make 4 KB durable: the median of some tries."""
+def measure_sync_ms(folder: Path) -> float:
+    """Return how long the disk takes to sync 4 KB: the median of some tries."""
     sync = getattr(os, "fdatasync", os.fsync)
     seconds: list[float] = []
     with tempfile.TemporaryFile(dir=folder) as file:
@@ -64,21 +64,21 @@ def sync_milliseconds(folder: Path) -> float:
     return statistics.median(seconds) * 1000
 
 
-def facts(folder: Path) -> dict[str, object]:
-    """Return what is published about the machine."""
+def describe_machine(folder: Path) -> dict[str, object]:
+    """Return the published facts of the machine."""
     return {
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "file_system": file_system(folder),
-        "fdatasync_ms": round(sync_milliseconds(folder), 3),
+        "file_system": find_file_system(folder),
+        "fdatasync_ms": round(measure_sync_ms(folder), 3),
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "versions": {name: version for name in _PACKAGES if (version := _version(name))},
+        "versions": {name: version for name in _PACKAGES if (version := _get_version(name))},
     }
 
 
-def _version(package: str) -> str | None:
+def _get_version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

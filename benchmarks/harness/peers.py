@@ -1,6 +1,6 @@
-"""The peers that we compare with: a bare Pydantic AI agent, and the `SQLiteSession` of OpenAI's Agents SDK.
+"""The peers to compare with: a bare Pydantic AI agent, and `SQLiteSession` of OpenAI's Agents SDK.
 
-The latter is an optional dependency.
+The second is an optional dependency.
 """
 
 import importlib
@@ -17,13 +17,13 @@ from recollect.agent.provider import to_model_messages
 from recollect.messages import Message
 
 INSTALL = "pip install 'recollect[bench]'"
-"""How to get the peer."""
+"""The command that installs the peer."""
 
 _LEVELS = ("OFF", "NORMAL", "FULL", "EXTRA")
 
 
 class Session(Protocol):
-    """What we use of the peer."""
+    """The methods of the peer that we use."""
 
     async def add_items(self, items: list[Any]) -> None:
         """Append messages."""
@@ -39,7 +39,7 @@ class Session(Protocol):
 
 
 def open_session(path: Path) -> Session | None:
-    """Open the peer on a file, or return None where it is not installed."""
+    """Open the peer on a file, or return None if it is not installed."""
     try:
         agents = importlib.import_module("agents")
     except ImportError:
@@ -48,12 +48,12 @@ def open_session(path: Path) -> Session | None:
 
 
 def items_of(turn: tuple[str, str]) -> list[dict[str, str]]:
-    """Return a turn's two messages as the peer takes them."""
+    """Return a turn's two messages in the format of the peer."""
     return [{"role": "user", "content": turn[0]}, {"role": "assistant", "content": turn[1]}]
 
 
-def durability(path: Path) -> str:
-    """Say how durable the peer's commits are; it sets the journal and leaves the rest at its default."""
+def describe_durability(path: Path) -> str:
+    """Describe how durable the peer's commits are; it sets the journal and keeps SQLite's other defaults."""
     connection = sqlite3.connect(path)
     try:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -63,8 +63,8 @@ def durability(path: Path) -> str:
     return f"journal_mode={str(journal).upper()}, synchronous={_LEVELS[level]}"
 
 
-def instant_model(chunks: Sequence[str]) -> FunctionModel:
-    """Return a model that says the chunks one by one, or all at once where no stream is asked for."""
+def make_instant_model(chunks: Sequence[str]) -> FunctionModel:
+    """Return a model that streams the chunks, or returns them joined without a stream."""
 
     async def answer(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
         return ModelResponse(parts=[TextPart("".join(chunks))])
@@ -76,10 +76,10 @@ def instant_model(chunks: Sequence[str]) -> FunctionModel:
     return FunctionModel(answer, stream_function=speak)
 
 
-def bare_turn(
+def make_bare_turn(
     model: FunctionModel, prompt: str, history: Sequence[Message]
 ) -> Callable[[], Awaitable[object]]:
-    """Return a function that runs a bare agent, which is handed the history in its own form."""
+    """Return a function that runs a bare agent with the history in its own format."""
     agent = Agent(model)
     handed = to_model_messages(history, "", {})[: len(history)]  # it ends with an answer, not with a question
     return lambda: agent.run(prompt, message_history=handed)

@@ -1,6 +1,6 @@
-"""Recording the statements that a store runs, so that a bare driver can run the very same ones.
+"""Recording the statements of a store, so that a bare driver can run exactly the same ones.
 
-The comparison stays fair by itself when the store's SQL changes: what is replayed is what was recorded.
+So the comparison stays fair when the store's SQL changes.
 """
 
 from collections.abc import Generator, Sequence
@@ -23,37 +23,36 @@ _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"
 
 
 class Recorder:
-    """An engine that notes the statements of each transaction that passes through it."""
+    """An engine that records the statements of each transaction."""
 
     def __init__(self, engine: Engine) -> None:
-        """Pass everything on to another engine."""
         self.name = engine.name
         self.is_in_memory = engine.is_in_memory
         self.transactions: list[list[Statement]] = []
         self._engine = engine
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
-        """Pass a reading transaction on."""
+        """Record and run a reading transaction."""
         return await self._engine.read(self._record(work), tenant=tenant, heavy=heavy)
 
     async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
-        """Pass a writing transaction on."""
+        """Record and run a writing transaction."""
         return await self._engine.write(self._record(work), tenant=tenant, heavy=heavy)
 
     async def purge(self) -> None:
-        """Pass it on."""
+        """Call the engine."""
         await self._engine.purge()
 
     async def close(self) -> None:
-        """Pass it on."""
+        """Close the engine."""
         await self._engine.close()
 
     def _record(self, work: Work[T]) -> Work[T]:
         self.transactions.append([])
-        return partial(_pass_on, work, self.transactions[-1])
+        return partial(_record_steps, work, self.transactions[-1])
 
 
-def _pass_on(work: Work[T], notes: list[Statement]) -> Generator[Step, Results, T]:
+def _record_steps(work: Work[T], notes: list[Statement]) -> Generator[Step, Results, T]:
     body = work()
     try:
         step = next(body)
@@ -73,14 +72,14 @@ class Call(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The statements of turns that were appended, and of one look at the last ten messages."""
+    """The statements of appended turns, and of one read of the last ten messages."""
 
     turns: list[list[Statement]]
     last_ten: list[Statement]
 
 
 async def record(turns: Sequence[tuple[str, str]], scopes: Sequence[Scope]) -> Recording:
-    """Append turns to the scopes' threads by rotation in a store of its own, and record it all."""
+    """Append turns to the scopes' threads in rotation in a new store, and record all statements."""
     recorder = Recorder(await SqliteEngine.open(MEMORY))
     async with Store(recorder) as store:
         for number, turn in enumerate(turns):
@@ -94,14 +93,14 @@ def messages_of(turn: tuple[str, str]) -> list[Message]:
     return [Message("user", turn[0]), Message("assistant", turn[1])]
 
 
-def calls(statements: Sequence[Statement], engine: str) -> list[Call]:
-    """Prepare statements for an engine's driver; those that have nothing to run for are left out."""
+def prepare_calls(statements: Sequence[Statement], engine: str) -> list[Call]:
+    """Prepare statements for an engine's driver; batches without values are left out."""
     sql = load_statements(engine)
-    prepared = [_call(sql[name], params) for name, params in statements]
+    prepared = [_prepare_call(sql[name], params) for name, params in statements]
     return [call for call in prepared if call.params or not call.many]
 
 
-def _call(sql: LiteralString, params: Params | Sequence[Params]) -> Call:
+def _prepare_call(sql: LiteralString, params: Params | Sequence[Params]) -> Call:
     return Call(sql, params, isinstance(params, Sequence))
 
 
@@ -109,7 +108,6 @@ class BareSqlite:
     """One APSW connection that runs prepared statements: what the store's work costs without the store."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file with the store's own tables and settings."""
         self._connection: Database = prepare(str(path))
 
     def append(self, turn: list[Call]) -> None:
@@ -124,7 +122,7 @@ class BareSqlite:
         connection.execute("COMMIT")
 
     def read(self, statements: list[Call]) -> list[list[Row]]:
-        """Run the statements of a look at the last messages and return the rows of each."""
+        """Run reading statements and return the rows of each."""
         return [self._connection.execute(sql, params).fetchall() for sql, params, _ in statements]
 
     def close(self) -> None:
@@ -136,7 +134,6 @@ class BarePostgres:
     """One psycopg connection that runs prepared statements, each awaited, in one transaction."""
 
     def __init__(self, connection: Connection, scope: Scope) -> None:
-        """Take over a connection to a database with the store's own tables."""
         self._connection = connection
         self._tenant = str(scope.tenant_key)
 

@@ -1,4 +1,4 @@
-"""What a benchmark found: goals, and the raw figures beside them."""
+"""The report of a benchmark: goals, and the raw figures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,24 +8,24 @@ from typing import TypeAlias, TypedDict, Unpack
 from benchmarks.harness.timing import Ratio, Timings
 
 NOTHING = "-"
-"""Stands where there is no figure."""
+"""The text of a missing figure."""
 
 Tick: TypeAlias = Callable[[float], None]
-"""Is told how much of a part is done, from 0 to 1."""
+"""A callback for the progress of a part, from 0 to 1."""
 
 Show: TypeAlias = Callable[[str, float], None]
-"""Is told what is going on, and how much of the whole is done, from 0 to 1."""
+"""A callback for the name of the current part and the progress of the whole, from 0 to 1."""
 
 Ticker: TypeAlias = Callable[[str], Tick]
-"""Begins a part by name, and returns what is to be told how much of it is done."""
+"""Begins a part by name, and returns the callback for its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
     """A goal, and what was measured.
 
-    `measured` is None where it could not be measured, `met` where it was but is not to be judged here.
-    `ours`, `other` and `spread` are for people to read.
+    `measured` is None if it could not be measured, `met` is None if the result is not judged. `ours`, `other`
+    and `spread` are for people to read.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Goal:
 
 @dataclass(slots=True)
 class Part:
-    """One part of a benchmark: its goals, its figures, and what a reader has to know about them."""
+    """One part of a benchmark: its goals, its figures, and notes for the reader."""
 
     goals: list[Goal] = field(default_factory=list[Goal])
     figures: dict[str, object] = field(default_factory=dict[str, object])
     notes: list[str] = field(default_factory=list[str])
 
     def add(self, other: "Part") -> None:
-        """Take over what another part found."""
+        """Add the goals, figures and notes of another part."""
         self.goals += other.goals
         self.figures |= other.figures
         self.notes += other.notes
@@ -58,9 +58,9 @@ class Part:
 
 @dataclass(slots=True)
 class Report:
-    """All that one run of a benchmark found, and on what machine.
+    """The results of one run of a benchmark, with facts of the machine.
 
-    `further` are figures that stand beside the goals in the JSON, not among the others.
+    `further` are figures at the top level of the JSON, next to the goals.
     """
 
     bench: str
@@ -82,8 +82,8 @@ class Report:
         }
 
 
-class Shown(TypedDict, total=False):
-    """What a row of the table shows to people beside the goal."""
+class GoalDetails(TypedDict, total=False):
+    """The optional texts of a goal in the table."""
 
     ours: str
     other: str
@@ -91,39 +91,44 @@ class Shown(TypedDict, total=False):
 
 
 def at_most(
-    name: str, limit: float, measured: float | None, *, unit: str = " times", **shown: Unpack[Shown]
+    name: str, limit: float, measured: float | None, *, unit: str = " times", **shown: Unpack[GoalDetails]
 ) -> Goal:
-    """Judge a figure that is to be low; one that could not be measured is not met."""
+    """Judge a figure that should be low; if it could not be measured, the goal is not met."""
     met = measured is not None and measured <= limit
-    return Goal(name, f"≤ {limit:g}{unit}", _rounded(measured), met, **shown)
+    return Goal(name, f"≤ {limit:g}{unit}", _round(measured), met, **shown)
 
 
 def at_least(
-    name: str, limit: float, measured: float | None, *, unit: str = " times", **shown: Unpack[Shown]
+    name: str, limit: float, measured: float | None, *, unit: str = " times", **shown: Unpack[GoalDetails]
 ) -> Goal:
-    """Judge a figure that is to be high; one that could not be measured is not met."""
+    """Judge a figure that should be high; if it could not be measured, the goal is not met."""
     met = measured is not None and measured >= limit
-    return Goal(name, f"≥ {limit:g}{unit}", _rounded(measured), met, **shown)
+    return Goal(name, f"≥ {limit:g}{unit}", _round(measured), met, **shown)
 
 
-def _rounded(measured: float | None) -> float | None:
+def _round(measured: float | None) -> float | None:
     return None if measured is None else round(measured, 4)
 
 
 def ratio_goal(name: str, limit: float, measured: Ratio, ours: Timings, other: Timings) -> Goal:
-    """Judge a ratio of times that is to be low."""
+    """Judge a ratio of times that should be low."""
     return at_most(
-        name, limit, measured.value, ours=micros(ours.p50), other=micros(other.p50), spread=measured.spread
+        name,
+        limit,
+        measured.value,
+        ours=format_micros(ours.p50),
+        other=format_micros(other.p50),
+        spread=measured.spread,
     )
 
 
-def micros(seconds: float) -> str:
-    """Write a time for people to read."""
+def format_micros(seconds: float) -> str:
+    """Format a time in microseconds."""
     return f"{seconds * 1e6:,.0f} µs"
 
 
-def ticker(show: Show, starts: Mapping[str, float]) -> Ticker:
-    """Turn the progress of parts into that of the whole; each part begins at a share of the time."""
+def make_ticker(show: Show, starts: Mapping[str, float]) -> Ticker:
+    """Convert the progress of parts into progress of the whole; `starts` are shares of the time."""
 
     def begin(part: str) -> Tick:
         start = starts[part]

@@ -1,7 +1,7 @@
-"""A PostgreSQL server for a benchmark: the one that is given, or one started for the purpose.
+"""A PostgreSQL server for a benchmark: a given one, or one started for the run.
 
-A superuser is exempt from row-level security, so everything runs in databases of a role without rights
-of its own, which is made for the run and dropped after it.
+A superuser is exempt from row-level security. So everything runs in databases of a role without privileges,
+which is created for the run and dropped after it.
 """
 
 import secrets
@@ -20,21 +20,21 @@ from recollect.storage.postgres.faults import translate
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, and the role that the databases on it are to belong to."""
+    """A server, and the role that owns the databases of the benchmark."""
 
     url: str
     role: str
 
     @contextmanager
     def database(self, name: str) -> Generator[str]:
-        """Provide the URL of an empty database as seen by the role."""
+        """Provide the URL of an empty database that belongs to the role."""
         with postgres_database(self.url, f"{self.role}_{name}") as url:
             owner = f'ALTER DATABASE "{self.role}_{name}" OWNER TO "{self.role}"'
             run_sql(self.url, cast("LiteralString", owner))
             yield _as_role(url, self.role)
 
     def settle(self) -> None:
-        """Have the server write what it has in memory, so that it does not do so while we measure."""
+        """Write a checkpoint, so that the server does not do it during a measurement."""
         run_sql(self.url, "CHECKPOINT")
 
     @property
@@ -55,7 +55,7 @@ def benchmark_server(url: str | None) -> Generator[Server]:
 
 
 def check_server(url: str) -> None:
-    """Raise a clear error if a server cannot be reached or a role cannot be made there."""
+    """Raise a clear error if a server cannot be reached or a role cannot be created there."""
     with _role_on(url):
         pass
 

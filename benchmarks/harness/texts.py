@@ -1,4 +1,4 @@
-"""Made-up messages: the same in every run, with words as common and as rare as in real text."""
+"""Generated messages: the same in every run, with word frequencies as in real text."""
 
 import random
 from collections.abc import Sequence
@@ -31,41 +31,41 @@ class SampleTexts:
     """A source of messages of about 200 characters."""
 
     def __init__(self, seed: int = 7) -> None:
-        """Make up a vocabulary; the n-th word is used 1/n as often as the first."""
+        """Generate a vocabulary; the n-th word is used 1/n as often as the first."""
         self._random = random.Random(seed)
-        self._words = [self._word() for _ in range(_WORDS)]
+        self._words = [self._make_word() for _ in range(_WORDS)]
         self._weights = [1 / rank for rank in range(1, _WORDS + 1)]
 
     def texts(self, count: int) -> list[str]:
         """Return so many texts."""
-        return [self._text() for _ in range(count)]
+        return [self._make_text() for _ in range(count)]
 
     def turns(self, count: int) -> list[tuple[str, str]]:
-        """Return what a user and an assistant say, so many times."""
+        """Return so many pairs of a prompt and an answer."""
         return list(zip(self.texts(count), self.texts(count), strict=True))
 
     def questions(self, count: int) -> list[str]:
         """Return so many questions, of words with several syllables.
 
-        Those with one are as common here as the words that every sentence needs, which no search looks for.
+        Words of one syllable are as frequent here as stop words, which no search looks for.
         """
-        telling = [
+        content_words = [
             (word, weight)
             for word, weight in zip(self._words, self._weights, strict=True)
             if len(word) > _SYLLABLE
         ]
-        words, weights = zip(*telling, strict=True)
+        words, weights = zip(*content_words, strict=True)
         return [" ".join(self._random.choices(words, weights, k=_ASKED)) + "?" for _ in range(count)]
 
     def shuffled(self, values: Sequence[int]) -> list[int]:
-        """Return the values in another order."""
+        """Return the values in random order."""
         mixed = list(values)
         self._random.shuffle(mixed)
         return mixed
 
-    def _word(self) -> str:
+    def _make_word(self) -> str:
         return "".join(self._random.choices(_SYLLABLES, k=self._random.randint(1, 3)))
 
-    def _text(self) -> str:
+    def _make_text(self) -> str:
         words = self._random.choices(self._words, self._weights, k=self._random.randint(25, 45))
         return " ".join(words)[: _LENGTH + 40].capitalize() + "."

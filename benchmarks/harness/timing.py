@@ -1,7 +1,7 @@
 """Timing contestants fairly: in alternating rounds of one run, by the median.
 
 Noise on a shared machine is larger than most differences that matter. Contestants that take turns every
-few milliseconds meet the same noise, so the ratio of their medians holds where single figures do not.
+few milliseconds meet the same noise. So the ratio of their medians is reliable when single figures are not.
 """
 
 import statistics
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 Lap: TypeAlias = Callable[[int], Awaitable[list[float]]]
-"""Does a thing so many times and returns the seconds that each took."""
+"""Runs an action so many times and returns the seconds of each run."""
 
 
 @dataclass(slots=True)
 class Timings:
-    """The seconds that one contestant took for each try, round by round."""
+    """The seconds of each try of one contestant, by round."""
 
     rounds: list[list[float]] = field(default_factory=list[list[float]])
 
@@ -30,16 +30,16 @@ class Timings:
         """The median of all tries."""
         return statistics.median(self.all)
 
-    def micros(self) -> dict[str, float]:
-        """Return the figures that are published, in microseconds."""
+    def to_micros(self) -> dict[str, float]:
+        """Return the published figures, in microseconds."""
         seconds = self.all
         shares = {"p10_us": 0.1, "p50_us": 0.5, "p90_us": 0.9, "p99_us": 0.99}
-        figures = {name: round(percentile(seconds, share) * 1e6, 1) for name, share in shares.items()}
+        figures = {name: round(compute_percentile(seconds, share) * 1e6, 1) for name, share in shares.items()}
         return figures | {"samples": len(seconds)}
 
 
 class Ratio(NamedTuple):
-    """How many times as long one contestant takes, and how far single rounds stray from that."""
+    """The ratio of two times, and the 10th and 90th percentile of the ratios of single rounds."""
 
     value: float
     low: float
@@ -47,9 +47,9 @@ class Ratio(NamedTuple):
 
     @classmethod
     def of(cls, value: float, rounds: Iterable[float]) -> "Ratio":
-        """Make one of the ratio of all rounds and that of each."""
+        """Create a ratio from the overall value and the values of the rounds."""
         ordered = sorted(rounds)
-        return cls(value, percentile(ordered, 0.1), percentile(ordered, 0.9))
+        return cls(value, compute_percentile(ordered, 0.1), compute_percentile(ordered, 0.9))
 
     @property
     def spread(self) -> str:
@@ -57,18 +57,18 @@ class Ratio(NamedTuple):
         return f"{self.low:.2f} to {self.high:.2f}"
 
 
-def percentile(ordered: Sequence[float], share: float) -> float:
+def compute_percentile(ordered: Sequence[float], share: float) -> float:
     """Return the value below which a share of sorted values lies."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def ratio(ours: Timings, other: Timings) -> Ratio:
+def compute_ratio(ours: Timings, other: Timings) -> Ratio:
     """Return the ratio of the medians, with the spread of the ratio over the rounds."""
-    rounds = medians(ours, other)
+    rounds = compute_medians(ours, other)
     return Ratio.of(ours.p50 / other.p50, (mine / theirs for mine, theirs in rounds))
 
 
-def medians(*contestants: Timings) -> list[tuple[float, ...]]:
+def compute_medians(*contestants: Timings) -> list[tuple[float, ...]]:
     """Return the medians of each round, one for each contestant."""
     rounds = zip(*(timings.rounds for timings in contestants), strict=True)
     return [tuple(map(statistics.median, laps)) for laps in rounds]
@@ -76,11 +76,11 @@ def medians(*contestants: Timings) -> list[tuple[float, ...]]:
 
 def figures_of(found: Mapping[str, Timings]) -> dict[str, dict[str, float]]:
     """Return the published figures of each contestant."""
-    return {name: timings.micros() for name, timings in found.items()}
+    return {name: timings.to_micros() for name, timings in found.items()}
 
 
-def lap_of(action: Callable[[], Awaitable[object]]) -> Lap:
-    """Time something that is awaited."""
+def make_lap(action: Callable[[], Awaitable[object]]) -> Lap:
+    """Return a lap that awaits an action."""
 
     async def lap(count: int) -> list[float]:
         seconds: list[float] = []
@@ -93,8 +93,8 @@ def lap_of(action: Callable[[], Awaitable[object]]) -> Lap:
     return lap
 
 
-def sync_lap_of(action: Callable[[], object]) -> Lap:
-    """Time something that is called, without the cost of awaiting it."""
+def make_sync_lap(action: Callable[[], object]) -> Lap:
+    """Return a lap that calls a sync action, without the cost of awaiting it."""
 
     async def lap(count: int) -> list[float]:
         seconds: list[float] = []
@@ -115,7 +115,7 @@ async def race(
     tick: Callable[[float], None],
     warm_up: int = 2,
 ) -> dict[str, Timings]:
-    """Let contestants take turns, each first as often as the others, after some rounds that do not count."""
+    """Let contestants take turns, each first equally often; the warm-up rounds do not count."""
     timings = {name: Timings() for name in contestants}
     order = list(contestants)
     for number in range(-warm_up, rounds):

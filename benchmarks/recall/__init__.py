@@ -1,1 +1,1 @@
-"""The benchmark of recall: what it finds, and how long it takes."""
+"""The benchmark of recall: quality and speed."""

@@ -1,6 +1,6 @@
-"""Reading conversations in the form of LoCoMo: sessions of turns, and questions with their evidence.
+"""Reading conversations in the format of LoCoMo: sessions of turns, and questions with their evidence.
 
-The data are not ours to ship (CC BY-NC), so they are read by path.
+The licence of the data (CC BY-NC) does not allow us to ship them, so they are read from a path.
 """
 
 import json
@@ -24,14 +24,14 @@ _TIME = "%I:%M %p on %d %B, %Y"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One sitting: its thread, and what was said in it, the ids being those of the data."""
+    """One session: its thread and its messages, with the ids of the data."""
 
     thread_id: str
     messages: list[Message]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LabelledQuestion:
     """A question, the messages that answer it, and its category."""
 
     text: str
@@ -41,12 +41,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Two people's talk over months."""
+    """A conversation of two people over months."""
 
     id: str
     names: tuple[str, str]
     sessions: list[Session]
-    questions: list[Asked]
+    questions: list[LabelledQuestion]
 
     @property
     def messages(self) -> int:
@@ -55,54 +55,56 @@ class Conversation:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """Read a file of conversations; evidence that names no turn is left out, as are questions without any."""
+    """Read a file of conversations; unknown evidence is dropped, and so are questions without evidence."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
         raise InvalidArgumentError("data", f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise InvalidArgumentError("data", f"{path} is no text in UTF-8") from error
+        raise InvalidArgumentError("data", f"{path} is not UTF-8 text") from error
     try:
-        found = [_conversation(item) for item in json.loads(text)]
+        found = [_read_conversation(item) for item in json.loads(text)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
-            "data", f"{path} is not in LoCoMo's form: {type(error).__name__}: {error}"
+            "data", f"{path} is not in the format of LoCoMo: {type(error).__name__}: {error}"
         ) from error
-    _check(found, path)
+    _check_conversations(found, path)
     return found
 
 
-def _check(found: list[Conversation], path: Path) -> None:
+def _check_conversations(found: list[Conversation], path: Path) -> None:
     if not any(conversation.questions for conversation in found):
-        raise InvalidArgumentError("data", f"{path} has no question whose evidence it also has")
+        raise InvalidArgumentError("data", f"{path} has no question with evidence in its conversations")
     if len({conversation.id for conversation in found}) < len(found):
         raise InvalidArgumentError("data", f"{path} has two conversations with one sample_id")
 
 
-def _conversation(item: dict[str, Any]) -> Conversation:
-    talk = cast("dict[str, Any]", item["conversation"])
-    names = (str(talk["speaker_a"]), str(talk["speaker_b"]))
-    sessions = sorted(_sessions(talk, names), key=lambda session: int(session.thread_id.partition("-")[2]))
+def _read_conversation(item: dict[str, Any]) -> Conversation:
+    data = cast("dict[str, Any]", item["conversation"])
+    names = (str(data["speaker_a"]), str(data["speaker_b"]))
+    sessions = sorted(
+        _read_sessions(data, names), key=lambda session: int(session.thread_id.partition("-")[2])
+    )
     known = {message.id for session in sessions for message in session.messages}
-    questions = [asked for asked in map(_asked, item["qa"]) if asked.evidence & known]
+    questions = [asked for asked in map(_read_question, item["qa"]) if asked.evidence & known]
     return Conversation(
         str(item["sample_id"]),
         names,
         sessions,
-        [Asked(asked.text, asked.evidence & known, asked.category) for asked in questions],
+        [LabelledQuestion(asked.text, asked.evidence & known, asked.category) for asked in questions],
     )
 
 
-def _sessions(talk: dict[str, Any], names: tuple[str, str]) -> Iterator[Session]:
-    for key, turns in talk.items():
+def _read_sessions(data: dict[str, Any], names: tuple[str, str]) -> Iterator[Session]:
+    for key, turns in data.items():
         found = _SESSION.fullmatch(key)
         if found and turns:
-            begun = datetime.strptime(talk[f"{key}_date_time"], _TIME).replace(tzinfo=UTC)
-            messages = [_message(turn, names, begun, place) for place, turn in enumerate(turns)]
+            begun = datetime.strptime(data[f"{key}_date_time"], _TIME).replace(tzinfo=UTC)
+            messages = [_read_message(turn, names, begun, place) for place, turn in enumerate(turns)]
             yield Session(f"session-{found[1]}", messages)
 
 
-def _message(turn: dict[str, Any], names: tuple[str, str], begun: datetime, place: int) -> Message:
+def _read_message(turn: dict[str, Any], names: tuple[str, str], begun: datetime, place: int) -> Message:
     caption = turn.get("blip_caption")
     text = f"{turn['text']} [{caption}]" if caption else turn["text"]
     return Message(
@@ -114,7 +116,7 @@ def _message(turn: dict[str, Any], names: tuple[str, str], begun: datetime, plac
     )
 
 
-def _asked(item: dict[str, Any]) -> Asked:
+def _read_question(item: dict[str, Any]) -> LabelledQuestion:
     named = " ".join(map(str, item.get("evidence") or ()))
     evidence = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in _EVIDENCE.findall(named))
-    return Asked(str(item["question"]), evidence, int(item["category"]))
+    return LabelledQuestion(str(item["question"]), evidence, int(item["category"]))

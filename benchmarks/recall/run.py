@@ -1,9 +1,9 @@
-"""The order of recall's parts."""
+"""Runs the parts of the benchmark of recall in order."""
 
 from collections.abc import Sequence
 
-from benchmarks.harness.machine import facts, scratch_folder
-from benchmarks.harness.report import Part, Report, Show, ticker
+from benchmarks.harness.machine import describe_machine, scratch_folder
+from benchmarks.harness.report import Part, Report, Show, make_ticker
 from benchmarks.harness.server import benchmark_server, check_server
 from benchmarks.recall import quality, speed
 from benchmarks.recall.locomo import Conversation
@@ -30,15 +30,15 @@ _STARTS = {
 async def run(
     sizes: RecallSizes, *, data: Sequence[Conversation] | None, postgres: str | None, show: Show
 ) -> Report:
-    """Measure everything and return what was found."""
+    """Run all parts and return the report."""
     if postgres is not None:
         check_server(postgres)  # before the minutes of measuring, not after
     embedder = default_embedder()
-    model, found, begin = embedder.model_id, Part(notes=[NOTE]), ticker(show, _STARTS)
+    model, found, begin = embedder.model_id, Part(notes=[NOTE]), make_ticker(show, _STARTS)
     with scratch_folder() as folder:
-        machine = facts(folder)
+        machine = describe_machine(folder)
         if data is None:
-            found.add(quality.without_data())
+            found.add(quality.make_unmeasured_part())
         else:
             found.add(await quality.measure(folder, data, embedder, begin("quality")))
         found.add(await speed.measure_indexing(folder, embedder, sizes, begin("indexing")))

@@ -1,13 +1,13 @@
-"""The order of the store's parts, and what `import recollect` costs."""
+"""Runs the parts of the benchmark of the store in order, and times `import recollect`."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.harness.machine import IN_MEMORY, facts, is_in_memory, scratch_folder
-from benchmarks.harness.report import Part, Report, Show, Tick, Ticker, at_most, ticker
+from benchmarks.harness.machine import IN_MEMORY, describe_machine, is_in_memory, scratch_folder
+from benchmarks.harness.report import Part, Report, Show, Tick, Ticker, at_most, make_ticker
 from benchmarks.harness.server import benchmark_server, check_server
-from benchmarks.harness.timing import Ratio, figures_of, medians, race, sync_lap_of
+from benchmarks.harness.timing import Ratio, compute_medians, figures_of, make_sync_lap, race
 from benchmarks.sizes import StoreSizes
 from benchmarks.store import operations, writers
 
@@ -25,12 +25,12 @@ _CODE = {"interpreter": "pass", "ours": "import recollect", "pydantic": "import 
 
 
 async def run(sizes: StoreSizes, *, postgres: str | None, show: Show) -> Report:
-    """Measure everything and return what was found."""
+    """Run all parts and return the report."""
     if postgres is not None:
         check_server(postgres)  # before the minutes of measuring, not after
-    found, begin = Part(), ticker(show, _STARTS)
+    found, begin = Part(), make_ticker(show, _STARTS)
     with scratch_folder() as folder:
-        machine = facts(folder)
+        machine = describe_machine(folder)
         if is_in_memory(folder):
             found.notes.append(IN_MEMORY)
         await _measure_sqlite(found, folder, sizes, float(str(machine["fdatasync_ms"])), begin)
@@ -52,15 +52,15 @@ async def _measure_sqlite(
 
 
 async def measure_imports(sizes: StoreSizes, tick: Tick) -> Part:
-    """Start processes that import recollect, pydantic or nothing, by turns."""
-    laps = {name: sync_lap_of(lambda code=code: _run(code)) for name, code in _CODE.items()}
+    """Race processes that import recollect, pydantic or nothing."""
+    laps = {name: make_sync_lap(lambda code=code: _run(code)) for name, code in _CODE.items()}
     found = await race(laps, rounds=sizes.import_rounds, tries=1, tick=tick)
     bare, ours, theirs = (found[name] for name in _CODE)
-    # What an import adds to the start of the interpreter.
+    # The cost of an import is what it adds to the start of the interpreter.
     added, other = (max(timings.p50 - bare.p50, 1e-6) for timings in (ours, theirs))
     measured = Ratio.of(
         added / other,
-        ((mine - start) / (its - start) for start, mine, its in medians(bare, ours, theirs)),
+        ((mine - start) / (its - start) for start, mine, its in compute_medians(bare, ours, theirs)),
     )
     goal = at_most(
         "`import recollect`, against `import pydantic`",

@@ -1,4 +1,4 @@
-"""Many writers at once on one SQLite file: shared commits against one bare writer, and the loop's lag."""
+"""Many concurrent writers on one SQLite file: shared commits against one bare writer, and event-loop lag."""
 
 import asyncio
 import statistics
@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.harness.replay import BareSqlite, Call, calls, messages_of, record
+from benchmarks.harness.replay import BareSqlite, Call, messages_of, prepare_calls, record
 from benchmarks.harness.report import NOTHING, Goal, Part, Tick, at_least, at_most
 from benchmarks.harness.texts import SampleTexts
-from benchmarks.harness.timing import Ratio, percentile
+from benchmarks.harness.timing import Ratio, compute_percentile
 from benchmarks.sizes import StoreSizes
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
@@ -20,14 +20,14 @@ WRITERS = 32
 """How many tasks write at once."""
 
 SLOW_SYNC_MS = 0.3
-"""Sharing commits can gain only where a commit waits for the disk for so long."""
+"""Sharing commits is faster only if a sync of the disk takes at least this long."""
 
 _PROBE_SECONDS = 0.001
 _MIN_GAIN, _MAX_LAG_MS = 3.0, 1.0
 
 
 @dataclass(slots=True)
-class Found:
+class WriterResults:
     """Turns per second of each round, and the lags of the event loop."""
 
     ours: list[float] = field(default_factory=list[float])
@@ -36,29 +36,29 @@ class Found:
 
 
 async def measure(folder: Path, sizes: StoreSizes, sync_ms: float, tick: Tick) -> Part:
-    """Let 32 tasks and one bare writer write the same turns in alternating rounds."""
+    """Race 32 tasks against one bare writer with the same turns."""
     scopes = [Scope(1, f"user-{number}", "conversation") for number in range(WRITERS)]
     each = WRITERS * sizes.turns_per_writer
     turns = SampleTexts().turns(each * (sizes.writer_rounds + 1))
     recorded = await record(turns, scopes)
-    prepared = [calls(turn, "sqlite") for turn in recorded.turns]
-    bare, found = BareSqlite(folder / "bare-writer.db"), Found()
-    idle = await _lags_while(asyncio.sleep(0.2))
+    prepared = [prepare_calls(turn, "sqlite") for turn in recorded.turns]
+    bare, found = BareSqlite(folder / "bare-writer.db"), WriterResults()
+    idle = await _measure_lags(asyncio.sleep(0.2))
     try:
         async with open_store(f"sqlite:///{folder / 'writers.db'}") as store:
             for number in range(sizes.writer_rounds + 1):
                 some = slice(number * each, (number + 1) * each)
-                await _round(found, store, scopes, turns[some], bare, prepared[some])
+                await _run_round(found, store, scopes, turns[some], bare, prepared[some])
                 if number == 0:
-                    found = Found()  # the first round warms up
+                    found = WriterResults()  # the first round warms up
                 tick(number / sizes.writer_rounds)
     finally:
         bare.close()
-    return _part(found, idle, sync_ms)
+    return _make_part(found, idle, sync_ms)
 
 
-async def _round(  # noqa: PLR0917 - two contestants, each with its work
-    found: Found,
+async def _run_round(  # noqa: PLR0917 - two contestants, each with its work
+    found: WriterResults,
     store: Store,
     scopes: list[Scope],
     turns: list[tuple[str, str]],
@@ -66,7 +66,7 @@ async def _round(  # noqa: PLR0917 - two contestants, each with its work
     prepared: list[list[Call]],
 ) -> None:
     started = time.perf_counter()
-    found.lags += await _lags_while(_write_all(store, scopes, turns))
+    found.lags += await _measure_lags(_write_all(store, scopes, turns))
     found.ours.append(len(turns) / (time.perf_counter() - started))
     started = time.perf_counter()
     for turn in prepared:
@@ -84,8 +84,8 @@ async def _write(store: Store, scope: Scope, turns: list[tuple[str, str]]) -> No
         await store.append_turn(messages_of(turn), scope=scope)
 
 
-async def _lags_while(work: Awaitable[object]) -> list[float]:
-    """Return by how much each short sleep of a task overslept while some work went on."""
+async def _measure_lags(work: Awaitable[object]) -> list[float]:
+    """Return the delays of a task's short sleeps while some work runs."""
     lags: list[float] = []
     probe = asyncio.create_task(_probe(lags))
     try:
@@ -102,7 +102,7 @@ async def _probe(lags: list[float]) -> None:
         lags.append(time.perf_counter() - started - _PROBE_SECONDS)
 
 
-def _part(found: Found, idle: list[float], sync_ms: float) -> Part:
+def _make_part(found: WriterResults, idle: list[float], sync_ms: float) -> Part:
     is_judged = sync_ms >= SLOW_SYNC_MS
     lags = sorted(found.lags)
     figures: dict[str, object] = {
@@ -111,13 +111,13 @@ def _part(found: Found, idle: list[float], sync_ms: float) -> Part:
             "bare": [round(value) for value in found.bare],
         },
         "lag_ms": {
-            "idle_p50": _milliseconds(sorted(idle), 0.5),
-            "p50": _milliseconds(lags, 0.5),
-            "p90": _milliseconds(lags, 0.9),
+            "idle_p50": _percentile_ms(sorted(idle), 0.5),
+            "p50": _percentile_ms(lags, 0.5),
+            "p90": _percentile_ms(lags, 0.9),
         },
         "judged": is_judged,
     }
-    goals = [_gain_goal(found), _lag_goal(_milliseconds(lags, 0.5))]
+    goals = [_make_gain_goal(found), _make_lag_goal(_percentile_ms(lags, 0.5))]
     if is_judged:
         return Part(goals, {"writers": figures})
     note = (
@@ -127,7 +127,7 @@ def _part(found: Found, idle: list[float], sync_ms: float) -> Part:
     return Part([replace(goal, met=None) for goal in goals], {"writers": figures}, [note])
 
 
-def _gain_goal(found: Found) -> Goal:
+def _make_gain_goal(found: WriterResults) -> Goal:
     ours, bare = statistics.median(found.ours), statistics.median(found.bare)
     gain = Ratio.of(ours / bare, (mine / theirs for mine, theirs in zip(found.ours, found.bare, strict=True)))
     return at_least(
@@ -140,11 +140,11 @@ def _gain_goal(found: Found) -> Goal:
     )
 
 
-def _lag_goal(lag_ms: float | None) -> Goal:
+def _make_lag_goal(lag_ms: float | None) -> Goal:
     shown = NOTHING if lag_ms is None else f"{lag_ms:.2f} ms"
     name = f"SQLite: {WRITERS} writers, event-loop lag p50"
     return at_most(name, _MAX_LAG_MS, lag_ms, unit=" ms", ours=shown)
 
 
-def _milliseconds(ordered: list[float], share: float) -> float | None:
-    return round(percentile(ordered, share) * 1000, 3) if ordered else None
+def _percentile_ms(ordered: list[float], share: float) -> float | None:
+    return round(compute_percentile(ordered, share) * 1000, 3) if ordered else None

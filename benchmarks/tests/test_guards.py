@@ -1,4 +1,4 @@
-"""`python -m benchmarks guards`: it measures labelled files and says what it found in the agreed form."""
+"""`python -m benchmarks guards`: it measures labelled files and prints its results in the agreed format."""
 
 import json
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_stream_is_measured_without_files() -> None:
-    """Its figures stand beside the goals."""
+    """Its figures are at the top level of the JSON."""
     report = json.loads(CliRunner().invoke(app, ["guards", "--json"]).stdout)
     assert report["stream"]["guards"] == ["PIIDetector", "SystemPromptScrubber", "TokenLimiterProcessor"]
     assert len(report["goals"]) == 2
@@ -177,7 +177,7 @@ def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
 
 
 async def test_figures_of_the_goal_are_measured() -> None:
-    """Speed and the longest text held back are there, beside the speed by length of chunk."""
+    """Speed and the longest text held back are measured, and the speed by chunk size."""
     shown: list[str] = []
     figures = await stream.measure_stream(lambda what, _: shown.append(what))
     assert figures["mb_per_second"] > 0
@@ -190,5 +190,5 @@ async def test_figures_of_the_goal_are_measured() -> None:
 def test_texts_that_are_measured_hold_no_leak() -> None:
     """What is redacted would be taken for held back."""
     index = index_of_instructions(INSTRUCTIONS)
-    for text in [stream.ordinary_text(4_000), *tricky_texts()]:
+    for text in [stream.make_ordinary_text(4_000), *tricky_texts()]:
         assert find_leaks(text, index) == []

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.fill import MESSAGES_PER_USER, crowd, fill_postgres, fill_sqlite, scope_of, users_of
-from benchmarks.harness.machine import disk_folder, facts, file_system
+from benchmarks.harness.fill import (
+    MESSAGES_PER_USER,
+    count_users,
+    fill_postgres,
+    fill_sqlite,
+    make_crowd,
+    scope_of,
+)
+from benchmarks.harness.machine import choose_disk_folder, describe_machine, find_file_system
 from benchmarks.harness.output import write_page
-from benchmarks.harness.replay import BareSqlite, calls, messages_of, record
+from benchmarks.harness.replay import BareSqlite, messages_of, prepare_calls, record
 from benchmarks.harness.report import Goal, Part, Report, at_most, ignore_progress, ratio_goal
 from benchmarks.harness.texts import SampleTexts
-from benchmarks.harness.timing import Lap, Timings, percentile, race, ratio
+from benchmarks.harness.timing import Lap, Timings, compute_percentile, compute_ratio, race
 from benchmarks.recall import stores
 from recollect import Scope, open_store
 from recollect.errors import InvalidArgumentError
@@ -50,7 +57,7 @@ def test_a_ratio_compares_medians_and_shows_the_spread_of_rounds() -> None:
     """One slow try changes neither, one slow round shows in the spread."""
     ours = Timings([[2.0, 2.0, 90.0], [2.0, 2.0, 2.0], [8.0, 8.0, 8.0]])
     bare = Timings([[1.0, 1.0, 1.0], [1.0, 50.0, 1.0], [1.0, 1.0, 1.0]])
-    found = ratio(ours, bare)
+    found = compute_ratio(ours, bare)
     assert found.value == 2.0
     assert (found.low, found.high) == (2.0, 8.0)
     assert found.spread == "2.00 to 8.00"
@@ -76,8 +83,8 @@ def test_parts_are_joined_in_order() -> None:
 def test_a_percentile_is_one_of_the_values() -> None:
     """The highest share gives the last value."""
     values = [float(number) for number in range(1, 11)]
-    assert percentile(values, 0.5) == 6.0
-    assert percentile(values, 1.0) == 10.0
+    assert compute_percentile(values, 0.5) == 6.0
+    assert compute_percentile(values, 1.0) == 10.0
 
 
 def test_made_up_texts_are_the_same_in_every_run() -> None:
@@ -95,7 +102,7 @@ async def test_the_bare_driver_stores_what_the_store_does(tmp_path: Path) -> Non
     recording = await record(turns, scopes)
     bare = BareSqlite(tmp_path / "bare.db")
     for turn in recording.turns:
-        bare.append(calls(turn, "sqlite"))
+        bare.append(prepare_calls(turn, "sqlite"))
     bare.close()
     async with open_store(f"sqlite:///{tmp_path}/ours.db") as ours:
         for number, turn in enumerate(turns):
@@ -126,14 +133,14 @@ async def test_a_recorded_look_at_the_last_ten_finds_ten(tmp_path: Path) -> None
     assert [statement.name for statement in recording.last_ten] == ["messages_up_to"]
     bare = BareSqlite(tmp_path / "bare.db")
     for turn in recording.turns:
-        bare.append(calls(turn, "sqlite"))
-    assert [len(rows) for rows in bare.read(calls(recording.last_ten, "sqlite"))] == [10]
+        bare.append(prepare_calls(turn, "sqlite"))
+    assert [len(rows) for rows in bare.read(prepare_calls(recording.last_ten, "sqlite"))] == [10]
     bare.close()
 
 
 async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
     """Threads, messages and search rows are whole, and the store can go on from there."""
-    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), crowd(1_000), ignore_progress)
+    fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), make_crowd(1_000), ignore_progress)
     async with open_store(sqlite_url) as store:
         await _check_filled(store)
 
@@ -141,14 +148,14 @@ async def test_a_filled_file_is_a_store_like_any_other(sqlite_url: str) -> None:
 @pytest.mark.postgres
 async def test_a_filled_server_is_a_store_like_any_other(postgres_url: str) -> None:
     """The rows that went in by COPY are seen under their tenant, and only there."""
-    await fill_postgres(postgres_url, crowd(1_000), ignore_progress)
+    await fill_postgres(postgres_url, make_crowd(1_000), ignore_progress)
     async with open_store(postgres_url) as store:
         await _check_filled(store)
 
 
 async def test_a_user_with_many_messages_fills_one_thread_after_another(sqlite_url: str) -> None:
     """Beside others, and no thread is longer than theirs; every message can get a vector."""
-    owners = stores.owners(250, 300)
+    owners = stores.make_owners(250, 300)
     fill_sqlite(Path(sqlite_url.removeprefix("sqlite:///")), owners, ignore_progress)
     async with open_store(sqlite_url) as store:
         await stores.add_vectors(store, "model")
@@ -160,7 +167,7 @@ async def test_a_user_with_many_messages_fills_one_thread_after_another(sqlite_u
 
 
 async def _check_filled(store: Store) -> None:
-    assert users_of(1_000) == 10
+    assert count_users(1_000) == 10
     for user in range(10):
         scope = scope_of(user)
         messages = await store.last_messages(None, scope=scope)
@@ -176,7 +183,7 @@ async def _check_filled(store: Store) -> None:
 
 def test_facts_name_no_machine() -> None:
     """The facts say how fast the disk is, and hold neither the host's name nor a path."""
-    found = facts(disk_folder())
+    found = describe_machine(choose_disk_folder())
     assert float(str(found["fdatasync_ms"])) > 0
     assert isinstance(found["cores"], int)
     assert "/" not in str(found)
@@ -186,7 +193,7 @@ def test_facts_name_no_machine() -> None:
 def test_the_file_system_is_that_of_the_nearest_mount(folder: str) -> None:
     """A folder below a mount has its kind; a system that does not tell has an unknown one."""
     expected = "proc" if Path("/proc/self/mountinfo").exists() else "unknown"
-    assert file_system(Path(folder)) == expected
+    assert find_file_system(Path(folder)) == expected
 
 
 REPORT = Report(

@@ -12,7 +12,7 @@ from recollect.errors import InvalidArgumentError
 
 
 def _item(evidence: list[str], **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    talk = {
+    conversation = {
         "speaker_a": "Ida",
         "speaker_b": "Jon",
         "session_10_date_time": "12:30 am on 1 March, 2024",
@@ -26,7 +26,7 @@ def _item(evidence: list[str], **changes: Any) -> dict[str, Any]:  # noqa: ANN40
         "session_11": [],
     }
     asked = {"question": "Is the kite ready?", "evidence": evidence, "category": 1}
-    return {"sample_id": "kite", "conversation": talk, "qa": [asked]} | changes
+    return {"sample_id": "kite", "conversation": conversation, "qa": [asked]} | changes
 
 
 def _read(tmp_path: Path, *items: dict[str, Any]) -> list[Conversation]:

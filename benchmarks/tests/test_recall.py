@@ -1,4 +1,4 @@
-"""`python -m benchmarks recall`: that it runs from end to end and says what it found in the agreed form."""
+"""`python -m benchmarks recall`: that it runs from end to end and prints its results in the agreed format."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,8 @@ ENGINES = ("SQLite", "PostgreSQL")
 QUALITY = (("text and vectors", "≥ 0.77"), ("text alone", "≥ 0.69"))
 
 
-def talk() -> list[dict[str, Any]]:
-    """Return one conversation of our own in LoCoMo's form."""
+def sample_conversations() -> list[dict[str, Any]]:
+    """Return one conversation of our own in the format of LoCoMo."""
     said = (
         ("Mara", "I planted tomatoes on the balcony this morning."),
         ("Theo", "Mine were eaten by snails last year."),
@@ -61,8 +61,8 @@ def _report(*arguments: str) -> dict[str, Any]:
 @pytest.mark.postgres
 def test_the_json_holds_the_quality_of_each_system_and_every_goal(server_url: str, tmp_path: Path) -> None:
     """One JSON object is printed; what is said to be met follows from what was measured."""
-    data = tmp_path / "talk.json"
-    data.write_text(json.dumps(talk()), "utf-8")
+    data = tmp_path / "conversations.json"
+    data.write_text(json.dumps(sample_conversations()), "utf-8")
     report = _report("--data", str(data), "--postgres", server_url)
     assert report["bench"] == "recall"
     assert list(report["systems"]) == ["text", "vectors", "hybrid"]
@@ -83,14 +83,14 @@ def _check_goals(goals: list[dict[str, Any]]) -> None:
     assert [goal["name"].partition(":")[0] for goal in goals[2:]] == ["SQLite"] * 5 + ["PostgreSQL"] * 3
     for goal in goals:
         assert set(goal) == {"name", "goal", "measured", "met"}
-        sign, limit = goal["goal"].split()[:2]
-        reached = goal["measured"] <= float(limit) if sign == "≤" else goal["measured"] >= float(limit)
+        relation, limit = goal["goal"].split()[:2]
+        reached = goal["measured"] <= float(limit) if relation == "≤" else goal["measured"] >= float(limit)
         assert goal["met"] is reached
 
 
 @pytest.mark.postgres
 def test_without_data_the_speed_alone_is_measured(server_url: str) -> None:
-    """The goals of quality stand there as not measured, with what to do about it."""
+    """The goals of quality are reported as not measured, with a note that says what to do."""
     report = _report("--postgres", server_url)
     assert "systems" not in report
     for goal, (system, limit) in zip(report["goals"], QUALITY, strict=False):
@@ -104,15 +104,15 @@ def test_without_data_the_speed_alone_is_measured(server_url: str) -> None:
     ("content", "problem"),
     [
         (None, "cannot be read"),
-        (b"\xff\xfe\x00", "is no text in UTF-8"),
-        (b"not JSON", "is not in LoCoMo's form"),
-        (b'{"a": 1}', "is not in LoCoMo's form"),
-        (b"[1]", "is not in LoCoMo's form"),
-        (b"[" * 100_000, "is not in LoCoMo's form"),
-        (b"[]", "has no question whose evidence it also has"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (b"not JSON", "is not in the format of LoCoMo"),
+        (b'{"a": 1}', "is not in the format of LoCoMo"),
+        (b"[1]", "is not in the format of LoCoMo"),
+        (b"[" * 100_000, "is not in the format of LoCoMo"),
+        (b"[]", "has no question with evidence in its conversations"),
     ],
 )
-def test_data_of_no_use_end_it_in_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
+def test_unusable_data_is_an_error_of_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
     """It is found before the minutes of measuring, not after."""
     path = tmp_path / "data.json"
     if content is not None:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: that it runs from end to end and says what it found in the agreed form."""
+"""`python -m benchmarks`: that it runs from end to end and prints its results in the agreed format."""
 
 import json
 from pathlib import Path
@@ -52,8 +52,8 @@ def _check_goal(goal: dict[str, Any], report: dict[str, Any]) -> None:
     elif "32 writers" in goal["name"] and not report["figures"]["writers"]["judged"]:
         assert goal["met"] is None
     else:
-        sign, limit, _ = goal["goal"].split()
-        reached = goal["measured"] <= float(limit) if sign == "≤" else goal["measured"] >= float(limit)
+        relation, limit, _ = goal["goal"].split()
+        reached = goal["measured"] <= float(limit) if relation == "≤" else goal["measured"] >= float(limit)
         assert goal["met"] is reached
 
 

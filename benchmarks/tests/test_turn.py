@@ -1,4 +1,4 @@
-"""`python -m benchmarks turn`: that it runs from end to end and says what it found in the agreed form."""
+"""`python -m benchmarks turn`: that it runs from end to end and prints its results in the agreed format."""
 
 import json
 from typing import Any

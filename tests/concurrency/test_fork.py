@@ -1,4 +1,4 @@
-"""What a forked child inherits is made again, known as inherited, or not forked in the middle of its use."""
+"""A forked child recreates what it inherits or knows it as inherited; a guarded call is never forked."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from tests.support.waiting import GENEROUS
 
 BEGINNING = """
 import os, signal, threading, time, asyncio
-from recollect.concurrency.fork import Origin, PerProcess
+from recollect.concurrency.fork import OwnerProcess, PerProcess
 from recollect.concurrency.threads import ThreadPool
 
 def in_child(action):
@@ -42,16 +42,16 @@ print(lock.value.locked())
 
 
 def test_object_knows_that_it_was_made_before_the_fork() -> None:
-    """It is at home in its own process, and one that the child makes in the child."""
+    """`is_current` is True in the process that created the object, and False in its forks."""
     assert _run("""
-origin = Origin()
-in_child(lambda: (origin.is_here, Origin().is_here))
-print(origin.is_here)
+owner = OwnerProcess()
+in_child(lambda: (owner.is_current, OwnerProcess().is_current))
+print(owner.is_current)
 """) == ["(False,", "True)", "True"]
 
 
 def test_pool_of_the_parent_works_in_the_child() -> None:
-    """The child starts its own threads, and does nothing of what the parent was asked for."""
+    """The child starts its own threads and runs none of the parent's tasks."""
     assert _run("""
 pool, let_go, done = ThreadPool(1, "pool"), threading.Event(), []
 pool.post(let_go.wait)
@@ -63,11 +63,11 @@ print(done)
 """) == ['("child\'s",', "[])", '["parent\'s"]']
 
 
-def test_process_forks_only_between_the_calls_of_a_pool_that_holds_forks() -> None:
-    """No child sees a call half done, however often one forks."""
+def test_process_forks_only_between_the_calls_of_a_pool_that_blocks_forks() -> None:
+    """No child sees a call half done, however often the parent forks."""
     assert (
         _run("""
-pool, halves, over = ThreadPool(1, "pool", holds_fork=True), [0, 0], False
+pool, halves, over = ThreadPool(1, "pool", blocks_fork=True), [0, 0], False
 def work():
     halves[0] += 1
     time.sleep(0.002)
@@ -86,7 +86,7 @@ print(halves[1] > 0)
 
 
 def _run(program: str) -> list[str]:
-    # Newer Pythons warn of every fork beside threads, which is what is tried here.
+    # Newer Pythons warn of every fork in a process with threads, which is what is tested here.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGINNING + program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GENEROUS)
     assert (done.returncode, done.stderr) == (0, "")

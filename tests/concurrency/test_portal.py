@@ -1,4 +1,4 @@
-"""The bridge from sync to async code: values and errors come back, and nobody hangs on a portal that ends."""
+"""The bridge from sync to async code: values and errors come back, and no caller hangs when a portal ends."""
 
 import asyncio
 import threading
@@ -12,12 +12,12 @@ from recollect.errors import StoreMisuseError
 
 
 def portal_threads() -> set[threading.Thread]:
-    """Return the threads of portals that run."""
+    """Return the running threads of portals."""
     return {thread for thread in threading.enumerate() if thread.name == "recollect-portal"}
 
 
 async def value(of: str) -> str:
-    """Return it, a moment later."""
+    """Return a value after a turn of the event loop."""
     await asyncio.sleep(0)
     return of
 
@@ -29,7 +29,7 @@ async def fail() -> None:
 
 
 def test_value_and_error_come_back_to_the_caller() -> None:
-    """From one thread with one loop, whoever calls."""
+    """All callers share one thread with one loop."""
     before, portal = portal_threads(), Portal()
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(portal.run, value(of)) for of in "abcdefgh"]
@@ -43,7 +43,7 @@ def test_value_and_error_come_back_to_the_caller() -> None:
 
 
 def test_closed_portal_says_what_to_do() -> None:
-    """In the words of its owner; closing twice is no error."""
+    """The error names the owner and its advice; closing twice is no error."""
     portal = Portal("agent", advice="make another")
     portal.close()
     portal.close()
@@ -54,7 +54,7 @@ def test_closed_portal_says_what_to_do() -> None:
 
 
 def test_caller_is_told_when_the_portal_is_closed_meanwhile() -> None:
-    """What is under way is given up, and nobody waits for ever."""
+    """Running calls are cancelled, and no caller waits forever."""
     portal, begun = Portal(), threading.Event()
 
     async def wait() -> None:
@@ -65,24 +65,24 @@ def test_caller_is_told_when_the_portal_is_closed_meanwhile() -> None:
         call = pool.submit(lambda: portal.run(wait()))
         begun.wait()
         portal.close()
-        with pytest.raises(StoreMisuseError, match="closed while the call was under way"):
+        with pytest.raises(StoreMisuseError, match="closed while the call was running"):
             call.result()
 
 
-def test_call_that_gives_something_up_is_no_cancelled_caller() -> None:
-    """A cancellation inside becomes an error of ours."""
+def test_cancellation_inside_a_call_does_not_cancel_the_caller() -> None:
+    """It becomes a `RecollectError`."""
     portal = Portal()
 
     async def give_up() -> None:
         await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    with pytest.raises(RecollectError, match="gave up something"):
+    with pytest.raises(RecollectError, match="cancelled from inside"):
         portal.run(give_up())
     portal.close()
 
 
-def test_call_from_its_own_loop_is_refused() -> None:
+def test_call_from_its_own_loop_is_rejected() -> None:
     """It would wait for itself."""
     portal = Portal()
 
@@ -94,24 +94,24 @@ def test_call_from_its_own_loop_is_refused() -> None:
     portal.close()
 
 
-def test_what_comes_last_is_done_in_the_loop_before_it_ends() -> None:
-    """However many calls there were, it is done once."""
+def test_close_hook_runs_in_the_loop_before_it_ends() -> None:
+    """It runs once, however many calls there were."""
     portal, done = Portal(), list[str]()
 
     async def last() -> None:
         done.append(await value("last"))
 
-    portal.end_with(last)
+    portal.set_close_hook(last)
     portal.run(value("first"))
     assert done == []
     portal.close()
     assert done == ["last"]
 
 
-def test_what_comes_last_fails_and_the_thread_ends_all_the_same() -> None:
-    """The error is raised to whoever closes, and is no reason to stay."""
+def test_thread_ends_when_its_close_hook_fails() -> None:
+    """`close` raises the error of the hook."""
     before, portal = portal_threads(), Portal()
-    portal.end_with(fail)
+    portal.set_close_hook(fail)
     with pytest.raises(ValueError, match="no"):
         portal.close()
     assert portal_threads() == before

@@ -1,4 +1,4 @@
-"""Background tasks: one after the other for a subject, side by side for several."""
+"""Background tasks: one after the other for one subject, concurrently for several."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_work_on_a_subject_waits_for_earlier_work_on_it_and_for_no_other() -> None:
-    """The second turn of a session is told of when the first is done; another session's goes on at once."""
+    """The second task of a subject starts when the first is done; another subject's starts at once."""
     tasks, steps = BackgroundTasks(), list[str]()
     go_on, other_is_done = asyncio.Event(), asyncio.Event()
 
@@ -35,19 +35,19 @@ async def test_work_on_a_subject_waits_for_earlier_work_on_it_and_for_no_other()
     assert steps == ["other", "first", "second"]
 
 
-async def test_work_goes_on_when_earlier_work_on_its_subject_was_broken_off() -> None:
-    """A turn that cannot be told of keeps no later one back."""
+async def test_work_runs_when_earlier_work_on_its_subject_was_cancelled() -> None:
+    """A cancelled task blocks no later one."""
     tasks, steps = BackgroundTasks(), list[str]()
     begun = asyncio.Event()
 
-    async def broken_off() -> None:
+    async def cancelled() -> None:
         begun.set()
         raise asyncio.CancelledError
 
     async def work() -> None:
         steps.append("done")
 
-    tasks.start("monday", broken_off())
+    tasks.start("monday", cancelled())
     tasks.start("monday", work())
     await begun.wait()
     await tasks.join()

@@ -1,4 +1,4 @@
-"""A pool of threads for calls that would hold up the event loop: few, in order, and ended with the pool."""
+"""A pool of threads for calls that would block the event loop: few, in order, and ended with the pool."""
 
 import asyncio
 import contextvars
@@ -15,15 +15,15 @@ from recollect.concurrency.threads import ThreadPool, call_in_loop
 pytestmark = pytest.mark.anyio
 
 
-def named(name: str) -> list[threading.Thread]:
-    """Return the threads of a name that run."""
+def find_threads(name: str) -> list[threading.Thread]:
+    """Return the running threads with a name."""
     return [thread for thread in threading.enumerate() if thread.name == name]
 
 
 async def test_calls_and_tasks_run_in_order_in_one_thread_that_is_not_the_loops() -> None:
-    """Whether somebody waits for them or not; no thread starts before it is needed."""
+    """Whether or not a caller waits for them; no thread starts before it is needed."""
     pool, done = ThreadPool(1, "pool-order"), list[int]()
-    assert not named("pool-order")
+    assert not find_threads("pool-order")
     for number in range(10):
         pool.post(lambda number=number: done.append(number))
     threads = await asyncio.gather(
@@ -34,13 +34,13 @@ async def test_calls_and_tasks_run_in_order_in_one_thread_that_is_not_the_loops(
 
 
 async def test_no_more_threads_than_allowed_work_at_once() -> None:
-    """They start when they are needed; the rest of the calls waits."""
+    """Threads start when they are needed; the other calls wait."""
     pool, gate = ThreadPool(2, "pool-limit"), threading.Event()
     calls = [asyncio.create_task(pool.run(lambda: gate.wait(GENEROUS))) for _ in range(6)]
-    await until(lambda: len(named("pool-limit")) == 2)
+    await until(lambda: len(find_threads("pool-limit")) == 2)
     gate.set()
     assert await asyncio.gather(*calls) == [True] * 6
-    assert len(named("pool-limit")) == 2
+    assert len(find_threads("pool-limit")) == 2
 
 
 def test_no_more_threads_than_allowed_start_when_several_loops_share_a_pool() -> None:
@@ -57,11 +57,11 @@ def test_no_more_threads_than_allowed_start_when_several_loops_share_a_pool() ->
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(named("pool-shared")) == 2
+    assert len(find_threads("pool-shared")) == 2
 
 
 async def test_call_never_runs_when_it_is_cancelled_before_a_thread_is_free() -> None:
-    """A caller who is cancelled leaves at once; what is under way is finished."""
+    """A cancelled caller returns at once; a call that runs is finished."""
     pool, begun, gate, done = ThreadPool(1, "pool-cancel"), threading.Event(), threading.Event(), list[str]()
 
     def slow() -> None:
@@ -81,8 +81,8 @@ async def test_call_never_runs_when_it_is_cancelled_before_a_thread_is_free() ->
     assert done == ["first", "third"]
 
 
-async def test_answer_is_dropped_when_its_caller_was_cancelled_meanwhile() -> None:
-    """Neither a value nor an error of a call that nobody waits for is reported anywhere."""
+async def test_result_is_dropped_when_its_caller_was_cancelled_meanwhile() -> None:
+    """Neither the value nor the error of a cancelled call is reported anywhere."""
     pool, begun, gate = ThreadPool(1, "pool-late"), threading.Event(), threading.Event()
 
     def fail() -> None:
@@ -99,8 +99,8 @@ async def test_answer_is_dropped_when_its_caller_was_cancelled_meanwhile() -> No
     assert await pool.run(lambda: "fine") == "fine"
 
 
-async def test_items_that_were_not_begun_are_dropped_when_one_fails() -> None:
-    """The first failure is raised as it is."""
+async def test_items_not_yet_started_are_dropped_when_one_fails() -> None:
+    """The first error is raised unchanged."""
     pool, begun = ThreadPool(1, "pool-map"), list[int]()
     gate = threading.Event()
 
@@ -109,7 +109,7 @@ async def test_items_that_were_not_begun_are_dropped_when_one_fails() -> None:
         if number == 1:
             raise ValueError("no")
         if number == 2:
-            gate.wait(GENEROUS)  # what is under way is not broken off
+            gate.wait(GENEROUS)  # a running call is not interrupted
         return number
 
     assert await pool.map(lambda number: number * 2, range(5)) == [0, 2, 4, 6, 8]
@@ -121,7 +121,7 @@ async def test_items_that_were_not_begun_are_dropped_when_one_fails() -> None:
 
 
 async def test_error_belongs_to_the_caller_and_the_thread_goes_on() -> None:
-    """Whoever comes next is served by the same thread."""
+    """The same thread runs the next call."""
     pool = ThreadPool(1, "pool-error")
     first = await pool.run(threading.current_thread)
     with pytest.raises(ZeroDivisionError):
@@ -130,8 +130,8 @@ async def test_error_belongs_to_the_caller_and_the_thread_goes_on() -> None:
 
 
 @pytest.mark.parametrize("error", [StopIteration("x"), asyncio.CancelledError("x"), SystemExit("x")])
-async def test_error_that_asyncio_would_misunderstand_is_named_by_another(error: BaseException) -> None:
-    """The caller neither hangs nor is taken for cancelled."""
+async def test_error_that_a_future_cannot_carry_is_wrapped(error: BaseException) -> None:
+    """The caller neither hangs nor looks cancelled."""
 
     def fail() -> None:
         raise error
@@ -142,28 +142,28 @@ async def test_error_that_asyncio_would_misunderstand_is_named_by_another(error:
 
 
 async def test_call_has_the_context_of_its_caller() -> None:
-    """Variables of a task are seen in the thread."""
+    """The thread sees the context variables of the task."""
     variable = contextvars.ContextVar("variable", default="none")
     variable.set("mine")
     assert await ThreadPool(1, "pool-context").run(variable.get) == "mine"
 
 
-async def test_closing_finishes_what_was_posted_and_ends_the_thread() -> None:
-    """One that was never needed has nothing to end, and a closed pool can be used again."""
+async def test_closing_finishes_posted_tasks_and_ends_the_thread() -> None:
+    """An unused pool has nothing to end, and a closed pool can be used again."""
     pool, done = ThreadPool(1, "pool-close"), list[int]()
     await pool.close()
     for number in range(100):
         pool.post(lambda number=number: done.append(number))
     await pool.close()
     assert done == [*range(100)]
-    assert not named("pool-close")
+    assert not find_threads("pool-close")
     assert await pool.run(lambda: "again") == "again"
     await pool.close()
-    assert not named("pool-close")
+    assert not find_threads("pool-close")
 
 
-def test_thread_ends_when_its_loop_ended_without_a_word() -> None:
-    """The threads of a pool that nobody closed end when nobody has it any more."""
+def test_threads_end_when_the_pool_is_garbage_collected() -> None:
+    """The threads of a pool that nobody closed end with it."""
 
     async def forget() -> ThreadPool:
         pool = ThreadPool(2, "pool-forget")
@@ -171,14 +171,14 @@ def test_thread_ends_when_its_loop_ended_without_a_word() -> None:
         return pool
 
     pool = asyncio.run(forget())
-    assert len(named("pool-forget")) == 2
+    assert len(find_threads("pool-forget")) == 2
     del pool
     gc.collect()
-    wait_until(lambda: not named("pool-forget"))
+    wait_until(lambda: not find_threads("pool-forget"))
 
 
-def test_loop_that_is_closed_gets_no_calls() -> None:
-    """There is nobody to tell any more."""
+def test_closed_loop_gets_no_calls() -> None:
+    """Calling into a closed loop does nothing."""
     called: list[str] = []
     loop = asyncio.new_event_loop()
     call_in_loop(loop, called.append, "in time")
@@ -189,7 +189,7 @@ def test_loop_that_is_closed_gets_no_calls() -> None:
 
 
 def test_program_ends_when_a_call_hangs_and_others_wait() -> None:
-    """What is nearly done is finished, what hangs is abandoned, and what has not begun never runs."""
+    """A call that is nearly done finishes, one that hangs is abandoned, one not yet started never runs."""
     done = _run("""
 import asyncio, threading, time
 from recollect.concurrency import threads

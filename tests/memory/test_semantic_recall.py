@@ -11,7 +11,7 @@ from tests.support.recallers import NOW, OLD, SAID, embedded_recaller, run_of_ad
 
 from recollect import InvalidArgumentError, Message, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
-from recollect.recall.embedding.embedder import chosen_embedder
+from recollect.recall.embedding.embedder import choose_embedder
 from recollect.recall.recaller import Recaller
 from recollect.storage.opening import StoreHandle
 
@@ -130,9 +130,9 @@ async def test_hits_are_grouped_and_dated(store: Store) -> None:
 async def test_search_goes_on_by_text_and_says_so_when_the_embedder_fails(store: Store) -> None:
     """The failure is a note in the trace; the hits by words are shown."""
     embedder = Broken(questions=True)
-    recaller = Recaller(StoreHandle(store), chosen_embedder(embedder))
+    recaller = Recaller(StoreHandle(store), choose_embedder(embedder))
     await store.append_turn([Message("user", SAID[0])], scope=OLD)
-    recaller.saved(OLD, store)
+    recaller.schedule_indexing(OLD, store)
     await recaller.settled()
     run = run_of_ada()
     assert "cello" in await show_recalled(SemanticRecallProcessor(store, recaller=recaller), "cello", run)
@@ -148,8 +148,8 @@ async def test_run_goes_on_without_recall_when_the_embedder_was_changed(
 ) -> None:
     """Vectors of another model are not compared: the trace and the log name the command that helps."""
     await store.append_turn([Message("user", SAID[0])], scope=OLD)
-    before = Recaller(StoreHandle(store), chosen_embedder(Words("before")))
-    before.saved(OLD, store)
+    before = Recaller(StoreHandle(store), choose_embedder(Words("before")))
+    before.schedule_indexing(OLD, store)
     await before.settled()
     run = run_of_ada()
     with caplog.at_level(logging.WARNING, "recollect"):

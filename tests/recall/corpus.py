@@ -1,4 +1,4 @@
-"""A made-up memory of one user: some three hundred messages in several threads, always the same."""
+"""A generated memory of one user: 300 messages in several threads, always the same."""
 
 import random
 from datetime import UTC, datetime, timedelta

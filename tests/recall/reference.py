@@ -1,20 +1,20 @@
-"""What the index and the ranking should give, worked out slowly and plainly."""
+"""Reference results for the index and the ranking, computed slowly and plainly."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.recall.rows import Said
+from tests.recall.rows import SampleMessage
 
 from recollect.text.terms import terms_of
 
 
-def counts(message: Said) -> Counter[str]:
+def counts(message: SampleMessage) -> Counter[str]:
     """Count the terms of a message."""
     return Counter(terms_of(" ".join(message.words)))
 
 
-def bm25(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+def bm25(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
     """Return the BM25 score of every message, with the formula written out."""
     bags = [counts(message) for message in said]
     lengths = [bag.total() for bag in bags]
@@ -30,14 +30,14 @@ def bm25(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
     return scores
 
 
-def rarities(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+def rarities(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
     """Return how rare each term is."""
     bags = [counts(message) for message in said]
     having = [sum(term in bag for bag in bags) for term in terms]
     return [math.log(1 + (len(said) - n + 0.5) / (n + 0.5)) for n in having]
 
 
-def coverage(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
+def coverage(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
     """Return the share of a question's words that each message has, rare ones weighing more."""
     weights = rarities(said, terms)
     total = max(sum(weights), 1e-6)
@@ -47,17 +47,17 @@ def coverage(said: Sequence[Said], terms: Sequence[str]) -> list[float]:
     ]
 
 
-def cosine(message: Said, vector: Sequence[float]) -> float:
-    """Return the best product of a message's pieces with a vector, or NaN."""
-    products = [sum(a * b for a, b in zip(piece, vector, strict=True)) for piece in message.pieces]
+def cosine(message: SampleMessage, vector: Sequence[float]) -> float:
+    """Return the best dot product of a message's segments with a vector, or NaN."""
+    products = [sum(a * b for a, b in zip(segment, vector, strict=True)) for segment in message.segments]
     return max(products, default=math.nan)
 
 
-def neighbours(said: Sequence[Said]) -> list[tuple[int, int]]:
-    """Return the places before and behind each message in its thread, or -1."""
+def neighbours(said: Sequence[SampleMessage]) -> list[tuple[int, int]]:
+    """Return the places before and after each message in its thread, or -1."""
     found: list[tuple[int, int]] = []
     for place, message in enumerate(said):
-        before = [n for n in range(place) if said[n].place == message.place]
-        behind = [n for n in range(place + 1, len(said)) if said[n].place == message.place]
-        found.append((before[-1] if before else -1, behind[0] if behind else -1))
+        before = [n for n in range(place) if said[n].thread == message.thread]
+        after = [n for n in range(place + 1, len(said)) if said[n].thread == message.thread]
+        found.append((before[-1] if before else -1, after[0] if after else -1))
     return found

@@ -1,4 +1,4 @@
-"""Search rows and vectors for tests of the index, made by hand and by Hypothesis."""
+"""Search rows and vectors for tests of the index, written by hand or drawn by Hypothesis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ NAMES = (None, "Ann", "Bob")
 
 
 @dataclass(frozen=True)
-class Said:
-    """One message as a test thinks of it: its words, where it stands, and the vectors of its pieces."""
+class SampleMessage:
+    """A message for the index: its words, its thread, and the vectors of its segments."""
 
     words: Sequence[str]
-    place: tuple[str, str, str] = ("app", "project", "thread")
+    thread: tuple[str, str, str] = ("app", "project", "thread")
     speaker: str | None = None
     asks: bool = False
     time: int = 0
-    pieces: Sequence[Sequence[float]] = ()
+    segments: Sequence[Sequence[float]] = ()
 
 
-def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7) -> SearchChanges:
+def changes(said: Sequence[SampleMessage], first: int = 0, stamp: int = 1, epoch: int = 7) -> SearchChanges:
     """Return messages as the store would, with numbers that have gaps."""
     rows: list[SearchRow] = []
     vectors: list[VectorRow] = []
@@ -37,26 +37,26 @@ def changes(said: Sequence[Said], first: int = 0, stamp: int = 1, epoch: int = 7
         number = 3 * place + 5
         rows.append(
             SearchRow(
-                number, *message.place, place, message.time, message.speaker, message.asks,
+                number, *message.thread, place, message.time, message.speaker, message.asks,
                 terms.hashes, terms.counts,
             )
         )  # fmt: skip
-        if message.pieces:
-            vectors.append(vector_row(stamp + place, number, message.pieces))
+        if message.segments:
+            vectors.append(vector_row(stamp + place, number, message.segments))
     return SearchChanges(epoch, rows, vectors)
 
 
-def index_of(said: Sequence[Said]) -> UserIndex:
-    """Return the index of some messages, read at once."""
+def index_of(said: Sequence[SampleMessage]) -> UserIndex:
+    """Return the index of some messages, read in one go."""
     index = UserIndex(7)
     assert index.apply(changes(said))
     return index
 
 
-def vector_row(stamp: int, number: int, pieces: Sequence[Sequence[float]], model: str = "m") -> VectorRow:
-    """Return the vectors of one message; piece n reaches from 100 n to 100 n + 120."""
-    spans = np.array([(100 * n, 100 * n + 120) for n in range(len(pieces))], dtype="<u4").tobytes()
-    matrix = np.array(pieces, dtype="<f2")
+def vector_row(stamp: int, number: int, segments: Sequence[Sequence[float]], model: str = "m") -> VectorRow:
+    """Return the vectors of one message; segment n is from 100 n to 100 n + 120."""
+    spans = np.array([(100 * n, 100 * n + 120) for n in range(len(segments))], dtype="<u4").tobytes()
+    matrix = np.array(segments, dtype="<f2")
     return VectorRow(stamp, number, model, matrix.shape[1], spans, matrix.tobytes())
 
 
@@ -64,18 +64,18 @@ _numbers = st.sampled_from((-1.0, -0.5, 0.0, 0.25, 0.5, 1.0))
 _vectors = st.lists(_numbers, min_size=DIMENSIONS, max_size=DIMENSIONS)
 
 messages = st.builds(
-    Said,
+    SampleMessage,
     words=st.lists(st.sampled_from(WORDS), max_size=6),
-    place=st.tuples(st.sampled_from("ab"), st.sampled_from("pq"), st.sampled_from("tuv")),
+    thread=st.tuples(st.sampled_from("ab"), st.sampled_from("pq"), st.sampled_from("tuv")),
     speaker=st.sampled_from(NAMES),
     asks=st.booleans(),
     time=st.integers(0, 2_000_000_000_000_000),
-    pieces=st.lists(_vectors, max_size=3),
+    segments=st.lists(_vectors, max_size=3),
 )
-"""Any message; those without pieces have no vector yet."""
+"""Any message; those without segments have no vector yet."""
 
-talks = st.lists(messages, max_size=25)
-"""Any memory of a user."""
+conversations = st.lists(messages, max_size=25)
+"""Any conversation of a user."""
 
 questions = st.lists(st.sampled_from((*WORDS, "xylophone", "Ann", "Bob's", "when", "the")), max_size=5).map(
     " ".join

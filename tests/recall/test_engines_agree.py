@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 
 
 async def rankings(url: str, embedder: object) -> list[Any]:
-    """Fill a database and return all that every question gives, but the times it took."""
+    """Fill a database and return the results of every question, without the timings."""
     found: list[Any] = []
     options = {"tenant_id": None, "resource_id": "ada"}
     async with Memory(url, semantic_recall=True, embedder=embedder, **options) as memory:  # pyright: ignore[reportArgumentType] - ids by name
@@ -36,7 +36,7 @@ async def rankings(url: str, embedder: object) -> list[Any]:
 async def test_rankings_are_equal_on_both_engines(
     sqlite_url: str, postgres_url: str, embedder: object
 ) -> None:
-    """Hits, scores, parts, ranks, neighbours, pieces and misses are equal to the last digit."""
+    """Hits, scores, parts, ranks, neighbours, segments and misses are equal to the last digit."""
     sqlite, postgres = await rankings(sqlite_url, embedder), await rankings(postgres_url, embedder)
     assert len(sqlite) == 2 * len(QUESTIONS)
     assert sum(len(values["hits"]) for values in sqlite) > 100

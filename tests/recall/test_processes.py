@@ -27,12 +27,12 @@ class Endless(Words):
     """Hangs in a thread that nobody can stop, as a broken driver does."""
 
     def __init__(self, line: Connection) -> None:
-        """Take the line on which it says that it was reached."""
+        """Take the connection on which it reports that it was called."""
         super().__init__()
         self._line = line
 
     async def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Say so, and hold up the whole process."""
+        """Send a message, and block the whole process."""
         self._line.send_bytes(f"embedding {len(texts)}".encode())
         time.sleep(60)  # noqa: ASYNC251 - the fault itself: the process is killed while it embeds
         return await super().embed_documents(texts)
@@ -79,7 +79,7 @@ def save_and_hang(line: Connection, url: str) -> None:
 
 @BOTH
 def test_next_query_sees_what_another_process_saved_or_deleted(url: str) -> None:
-    """A warm index in one process is brought up to date by the next query, whoever wrote."""
+    """The next query updates a warm index with the writes of any process."""
 
     async def run() -> None:
         async with ada(url, Words()) as memory:
@@ -101,7 +101,7 @@ def test_next_query_sees_what_another_process_saved_or_deleted(url: str) -> None
 
 @BOTH
 def test_message_is_found_when_its_process_was_killed_before_it_was_embedded(url: str) -> None:
-    """By its words at once, and by its vector as soon as another process has settled."""
+    """By its words at once, and by its vector once another process has embedded it."""
     with Child(save_and_hang, url) as child:
         assert child.hear() == b"embedding 1"
         child.kill()

@@ -1,4 +1,4 @@
-"""`Memory.query`: what may be asked, how much comes back, and why."""
+"""`Memory.query`: which arguments are valid, how much it returns, and why."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from tests.support.embedders import Words
 
 from recollect import InvalidArgumentError, Memory, Message, Store
 from recollect.recall.results import Recall
-from recollect.recall.settings import RecallSettings, recall_settings
+from recollect.recall.settings import RecallSettings, parse_recall_settings
 
 pytestmark = pytest.mark.anyio
 
@@ -53,11 +53,11 @@ def ids(found: Recall) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "value"), CASES)
-async def test_nonsense_is_refused_when_asked_for(name: str, value: object) -> None:
-    """Each option names itself in its error: in a query, in a memory's settings and in the class."""
+async def test_invalid_options_are_rejected(name: str, value: object) -> None:
+    """The error names the option: in a query, in a memory's settings and in the class."""
     for make in (
         lambda: Memory(semantic_recall={name: value}),
-        lambda: recall_settings({name: value}),
+        lambda: parse_recall_settings({name: value}),
         lambda: RecallSettings(**{name: value}),  # pyright: ignore[reportArgumentType] - a wrong use
     ):
         with pytest.raises(InvalidArgumentError, match=name):
@@ -68,20 +68,20 @@ async def test_nonsense_is_refused_when_asked_for(name: str, value: object) -> N
 
 
 @pytest.mark.parametrize("value", ["yes", 1, 0, [], {"topk": 3}, {1: 2}, object(), 0.5])
-def test_semantic_recall_is_refused_when_it_is_nonsense(value: object) -> None:
-    """What is neither a switch nor options is an error at once."""
+def test_semantic_recall_is_rejected_when_it_is_invalid(value: object) -> None:
+    """A value that is neither a bool nor options raises an error at once."""
     with pytest.raises(InvalidArgumentError, match="semantic_recall"):
         Memory(semantic_recall=value)  # pyright: ignore[reportArgumentType] - a wrong use
 
 
 def test_settings_are_taken_in_every_form() -> None:
-    """True, False, a dict and settings are all understood."""
+    """True, False, a dict and settings are all accepted."""
     values: tuple[object, ...] = (None, False, True)
-    assert [recall_settings(value) for value in values] == [None, None, RecallSettings()]
-    settings = recall_settings({"top_k": 200, "threshold": 1, "message_range": {"before": 2}})
+    assert [parse_recall_settings(value) for value in values] == [None, None, RecallSettings()]
+    settings = parse_recall_settings({"top_k": 200, "threshold": 1, "message_range": {"before": 2}})
     assert settings is not None
     assert (settings.before, settings.after) == (2, 0)
-    assert recall_settings(settings) is settings
+    assert parse_recall_settings(settings) is settings
 
 
 @pytest.mark.parametrize("question", ["", " \n\t ", "?!", "\u200b", "\U0001f600"])
@@ -93,14 +93,14 @@ async def test_nothing_is_found_when_the_question_is_empty(memory: Memory, quest
 
 
 @pytest.mark.parametrize("question", ["a\0b", "\ud800", None, 5, b"cello"])
-async def test_question_is_refused_when_it_is_no_text(memory: Memory, question: object) -> None:
+async def test_question_is_rejected_when_it_is_no_text(memory: Memory, question: object) -> None:
     """NUL, lone surrogates and other types are errors that name the argument."""
     with pytest.raises(InvalidArgumentError, match="question"):
         await memory.query(question)  # pyright: ignore[reportArgumentType] - a wrong use
 
 
-async def test_question_of_a_megabyte_is_cut_and_noted(memory: Memory) -> None:
-    """Its beginning is searched for, and the result says so."""
+async def test_question_of_a_megabyte_is_truncated_with_a_note(memory: Memory) -> None:
+    """Only its beginning is searched for, and the result says so."""
     await fill(memory, "The cello.", "The last word.")
     found = await memory.query("cello " + "filler " * 150_000 + "last", message_range=0, top_k=1)
     assert ids(found) == ["default0"]
@@ -139,7 +139,7 @@ async def test_thread_app_and_project_bound_a_search(memory: Memory) -> None:
 
 
 async def test_budget_bounds_what_is_shown(memory: Memory) -> None:
-    """Hits come first, then neighbours; what does not fit is named among the misses."""
+    """Hits come first, then neighbours; a hit that does not fit is among the misses."""
     long = "cello " + "word " * 230
     await fill(memory, long, "cello short", long, "unrelated", long)
     found = await memory.query("cello", top_k=3, max_tokens=400, explain=True)
@@ -189,7 +189,7 @@ async def test_hits_are_explained_when_asked_for(store: Store) -> None:
 
 
 async def test_result_is_a_sequence_of_hits(memory: Memory) -> None:
-    """It has a length, can be indexed, sliced and gone through."""
+    """It has a length, and can be indexed, sliced and iterated."""
     await fill(memory, "cello one", "cello two")
     found = await memory.query("cello", message_range=0)
     assert len(found) == len(list(found)) == len(found[:5]) == 2
@@ -197,18 +197,18 @@ async def test_result_is_a_sequence_of_hits(memory: Memory) -> None:
     assert found.searched == 2
 
 
-async def test_long_message_comes_as_the_piece_that_matches_when_there_is_no_vector(memory: Memory) -> None:
-    """By words too, a long message is cut to the place of the match."""
+async def test_matching_segment_is_returned_when_a_long_message_has_no_vector(memory: Memory) -> None:
+    """Without vectors too, only the matching segment of a long message is shown."""
     filler = "Nothing of note happened on that day. " * 60
     await fill(memory, f"{filler}The cello is in the attic. {filler}")
     (hit,) = await memory.query("cello attic")
-    assert hit.piece is not None
+    assert hit.segment is not None
     assert "The cello is in the attic." in hit.text
     assert len(hit.text) < 1_100
 
 
 async def test_deleted_messages_are_never_found(memory: Memory) -> None:
-    """Right after a removal the index has it no more, as a hit or as a neighbour."""
+    """Right after a deletion it is neither a hit nor a neighbour."""
     await fill(memory, "before", "The cello.", "after")
     assert len(await memory.query("cello", top_k=1)) == 1
     await memory.delete_messages(["default1"])

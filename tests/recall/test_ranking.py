@@ -1,4 +1,4 @@
-"""Ranking: its parts sum to the score, masks hold, ranks are true, and nothing strange upsets it."""
+"""Ranking: its parts sum to the score, masks hold, ranks are true, and odd input is harmless."""
 
 import math
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recall import reference
-from tests.recall.rows import VECTOR, Said, index_of, questions, talks
+from tests.recall.rows import VECTOR, SampleMessage, conversations, index_of, questions
 from tests.support.timing import assert_costs_little_more
 
-from recollect.recall.index.user_index import Place
-from recollect.recall.question import Question, understand
+from recollect.recall.index.user_index import ThreadKey
+from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import CANDIDATES, Ranking, rank
 
 NOW = datetime(2024, 3, 8, tzinfo=UTC)
@@ -20,34 +20,34 @@ THREAD = ("a", "p", "t")
 
 
 def asked(text: str) -> Question:
-    """Take a question apart."""
-    return understand(text, NOW)
+    """Parse a question."""
+    return parse_question(text, NOW)
 
 
 def ranked(
-    said: list[Said], text: str, *, vector: bool, place: tuple[str, str, str] | None = None
+    said: list[SampleMessage], text: str, *, vector: bool, thread: tuple[str, str, str] | None = None
 ) -> Ranking:
     """Rank messages, or those of one thread."""
     index = index_of(said)
-    inside = None if place is None else index.place_of == index.places.get(Place(*place), -5)
-    return rank(index, asked(text), VECTOR if vector else None, inside)
+    mask = None if thread is None else index.thread_of == index.threads.get(ThreadKey(*thread), -5)
+    return rank(index, asked(text), VECTOR if vector else None, mask)
 
 
-@given(talks, questions, st.booleans(), st.sampled_from([None, THREAD]))
+@given(conversations, questions, st.booleans(), st.sampled_from([None, THREAD]))
 def test_every_ranking_is_explained_and_in_order(
-    said: list[Said],
+    said: list[SampleMessage],
     text: str,
     vector: bool,  # noqa: FBT001 - Hypothesis gives it
-    place: tuple[str, str, str] | None,
+    thread: tuple[str, str, str] | None,
 ) -> None:
     """Scores fall along the order, are finite, and are the sums of their parts; masks hold."""
-    ranking = ranked(said, text, vector=vector, place=place)
+    ranking = ranked(said, text, vector=vector, thread=thread)
     order: list[int] = ranking.order.tolist()
     assert len(order) == len(set(order))
     scores = [float(ranking.scores[row]) for row in order]
     assert all(map(math.isfinite, scores))
     assert scores == sorted(scores, reverse=True)
-    inside = [row for row, message in enumerate(said) if place in (None, message.place)]
+    inside = [row for row, message in enumerate(said) if thread in (None, message.thread)]
     assert set(order) <= set(inside)
     assert ranking.searched == len(inside)
     if vector:
@@ -57,13 +57,13 @@ def test_every_ranking_is_explained_and_in_order(
         assert math.isclose(sum(why.parts.values()), ranking.scores[row], abs_tol=0.002)
         assert 0 <= ranking.relevance[row] <= 1.0001
         assert (why.text_rank is None) == (not why.matched_terms)
-        assert (why.vector_score is None) == (not vector or not said[row].pieces)
+        assert (why.vector_score is None) == (not vector or not said[row].segments)
 
 
-@given(talks, questions, st.sampled_from([None, THREAD]))
-def test_ranks_are_true(said: list[Said], text: str, place: tuple[str, str, str] | None) -> None:
+@given(conversations, questions, st.sampled_from([None, THREAD]))
+def test_ranks_are_true(said: list[SampleMessage], text: str, thread: tuple[str, str, str] | None) -> None:
     """The best text score has rank 1, the best cosine too, among what was searched."""
-    ranking = ranked(said, text, vector=True, place=place)
+    ranking = ranked(said, text, vector=True, thread=thread)
     order: list[int] = ranking.order.tolist()
     whys = {row: ranking.why(row) for row in order}
     for row, why in whys.items():
@@ -77,19 +77,23 @@ def test_ranks_are_true(said: list[Said], text: str, place: tuple[str, str, str]
             assert math.isclose(why.vector_score, reference.cosine(said[row], VECTOR.tolist()), abs_tol=1e-5)
 
 
-@given(talks, st.sampled_from(["cello", "dog thunder", "yellow kitchen xylophone"]))
-def test_relevance_is_the_share_of_words_when_there_is_no_vector(said: list[Said], text: str) -> None:
+@given(conversations, st.sampled_from(["cello", "dog thunder", "yellow kitchen xylophone"]))
+def test_relevance_is_the_share_of_words_when_there_is_no_vector(
+    said: list[SampleMessage], text: str
+) -> None:
     """By words alone, relevance is the share of the question's words, rare ones weighing more."""
     ranking = ranked(said, text, vector=False)
     expected = reference.coverage(said, asked(text).terms)
     assert np.allclose(ranking.relevance, expected, rtol=1e-4, atol=1e-5)
 
 
-@given(talks, questions)
-def test_only_what_is_near_a_match_is_found_when_there_is_no_vector(said: list[Said], text: str) -> None:
-    """By words alone a row is a hit if it, or one of the two before or behind it in its thread, matches."""
+@given(conversations, questions)
+def test_only_what_is_near_a_match_is_found_when_there_is_no_vector(
+    said: list[SampleMessage], text: str
+) -> None:
+    """By words alone a row is a hit if it, or one of the two before or after it in its thread, matches."""
     ranking = ranked(said, text, vector=False)
-    names = asked(text).names({message.speaker for message in said if message.speaker})
+    names = asked(text).find_names({message.speaker for message in said if message.speaker})
     terms = set(asked(text).terms_without(names))
     matches = {row for row, message in enumerate(said) if terms & set(reference.counts(message))}
     links = reference.neighbours(said)
@@ -105,17 +109,17 @@ def test_only_what_is_near_a_match_is_found_when_there_is_no_vector(said: list[S
 
 def test_other_threads_do_not_move_a_message_when_they_are_masked() -> None:
     """Neighbours count within a thread only, though the messages of two are interleaved."""
-    here = [Said([word], THREAD) for word in ("train", "cello", "train")]
-    there = [Said(["rocket"], ("a", "p", "u"))] * 3
+    here = [SampleMessage([word], THREAD) for word in ("train", "cello", "train")]
+    there = [SampleMessage(["rocket"], ("a", "p", "u"))] * 3
     mixed = [message for pair in zip(here, there, strict=True) for message in pair]
     ranking = ranked(mixed, "cello", vector=False)
     assert ranking.order.tolist()[0] == 2
     assert set(ranking.order.tolist()) == {0, 2, 4}
 
 
-def test_more_rows_are_ranked_when_some_are_to_be_passed_over() -> None:
+def test_more_rows_are_ranked_when_some_are_left_out() -> None:
     """The number of candidates grows by what the caller leaves out."""
-    said = [Said(["cello"], THREAD)] * (CANDIDATES + 100)
+    said = [SampleMessage(["cello"], THREAD)] * (CANDIDATES + 100)
     index = index_of(said)
     assert len(rank(index, asked("cello")).order) == CANDIDATES
     assert len(rank(index, asked("cello"), spare=60).order) == CANDIDATES + 60
@@ -125,22 +129,24 @@ def test_more_rows_are_ranked_when_some_are_to_be_passed_over() -> None:
 @pytest.mark.parametrize("vector", [True, False])
 def test_one_row_and_none_are_ranked(vector: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A memory of one message finds it; an empty one finds nothing."""
-    assert ranked([Said(["cello"], pieces=[[1.0] * 4])], "cello", vector=vector).order.tolist() == [0]
+    assert ranked(
+        [SampleMessage(["cello"], segments=[[1.0] * 4])], "cello", vector=vector
+    ).order.tolist() == [0]
     assert ranked([], "cello", vector=vector).order.tolist() == []
-    assert ranked([Said(["cello"])], "dog", vector=False).order.tolist() == []
+    assert ranked([SampleMessage(["cello"])], "dog", vector=False).order.tolist() == []
 
 
 def test_hundreds_of_terms_are_cut_to_sixty_four() -> None:
     """A long question is ranked by as many terms as there are bits."""
     words = [f"word{n}" for n in range(300)]
-    ranking = ranked([Said(words), Said(words[70:])], " ".join(words), vector=False)
+    ranking = ranked([SampleMessage(words), SampleMessage(words[70:])], " ".join(words), vector=False)
     assert ranking.order.tolist()[0] == 0
     assert len(ranking.why(0).matched_terms) == 64
 
 
 def test_speaker_is_preferred_when_the_question_names_one() -> None:
     """Of two that said the same, the one who is asked about comes first; her name is no search term."""
-    said = [Said(["cello"], ("a", "p", name), speaker=name) for name in ("Bob", "Ann", "Cleo")]
+    said = [SampleMessage(["cello"], ("a", "p", name), speaker=name) for name in ("Bob", "Ann", "Cleo")]
     for name, row in (("Ann", 1), ("Bob", 0)):
         ranking = ranked(said, f"What is {name}'s cello?", vector=False)
         assert ranking.order.tolist()[0] == row
@@ -152,7 +158,9 @@ def test_message_of_the_time_is_preferred_when_the_question_names_one() -> None:
     """A question about last week puts what was said then first, and says so."""
     week, year = 7 * 86_400_000_000, 365 * 86_400_000_000
     now = int(NOW.timestamp()) * 1_000_000
-    said = [Said(["cello"], ("a", "p", str(n)), time=now - ago) for n, ago in enumerate((year, week, 0))]
+    said = [
+        SampleMessage(["cello"], ("a", "p", str(n)), time=now - ago) for n, ago in enumerate((year, week, 0))
+    ]
     ranking = ranked(said, "What about the cello last week?", vector=False)
     assert ranking.order.tolist()[0] == 1
     assert ranking.why(1).parts["time"] > 0
@@ -160,19 +168,19 @@ def test_message_of_the_time_is_preferred_when_the_question_names_one() -> None:
 
 
 def test_names_cost_little_when_there_are_many_or_long_ones() -> None:
-    """A thousand speakers, and one with a name of a megabyte, cost what looking for their names costs."""
+    """A thousand speakers, and one with a name of a megabyte, cost little more than a substring search."""
     names = [f"speaker{n}" for n in range(999)] + ["n" * 1_000_000]
     question = asked("What did speaker7 say of speaker70x? " * 100)
-    assert question.names(names) == ["speaker7"]
+    assert question.find_names(names) == ["speaker7"]
 
     def look(names: list[str]) -> list[str]:
         return [name for name in names if name in question.text]
 
-    assert_costs_little_more(lambda find: find(names), look, question.names)
+    assert_costs_little_more(lambda find: find(names), look, question.find_names)
 
 
 def test_names_with_odd_characters_are_harmless() -> None:
     """A speaker may be called anything."""
     for name in (".*", "(", "Ann Lee", "\\", "[a-z]+", "Żółć", "x" * 5_000, "a|b"):
-        said = [Said(["cello"], speaker=name), Said(["dog"], speaker="Bob")]
+        said = [SampleMessage(["cello"], speaker=name), SampleMessage(["dog"], speaker="Bob")]
         assert ranked(said, f"What of {name}'s cello?", vector=False).order.tolist()[0] == 0

@@ -8,7 +8,7 @@ from tests.support.contexts import context, new_run
 from recollect import Message, Scope, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
 from recollect.pipeline.context import RunState
-from recollect.recall.embedding.embedder import chosen_embedder
+from recollect.recall.embedding.embedder import choose_embedder
 from recollect.recall.recaller import Recaller
 from recollect.scope import UNSET
 from recollect.storage.opening import StoreHandle
@@ -32,9 +32,9 @@ SAID = (
 @asynccontextmanager
 async def embedded_recaller(store: Store) -> AsyncGenerator[Recaller]:
     """Store and embed `SAID` with the built-in embedder, and yield the recaller."""
-    recaller = Recaller(StoreHandle(store), chosen_embedder(UNSET))
+    recaller = Recaller(StoreHandle(store), choose_embedder(UNSET))
     await store.append_turn([Message("user", text, id=f"m{n}") for n, text in enumerate(SAID)], scope=OLD)
-    recaller.saved(OLD, store)
+    recaller.schedule_indexing(OLD, store)
     await recaller.settled()
     yield recaller
     await recaller.close()

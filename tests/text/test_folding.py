@@ -1,4 +1,4 @@
-"""Text made plain enough to compare, with the place of every character."""
+"""Text folded for comparison, with the original position of every character."""
 
 import pytest
 from hypothesis import given
@@ -22,13 +22,13 @@ PLAIN = {
 
 @pytest.mark.parametrize(("text", "expected"), PLAIN.values(), ids=PLAIN)
 def test_text_is_made_plain(text: str, expected: str) -> None:
-    """Case, accents, look-alikes and what cannot be seen make no difference."""
+    """Case, accents, look-alikes and invisible characters make no difference."""
     assert fold(text).text == expected
 
 
 @given(st.text(st.sampled_from("aÉ\u0301\u200b ßﬁ\u0430中क\u094d😀"), max_size=20))
 def test_every_character_knows_its_place(text: str) -> None:
-    """What stands at a place comes from the character that stood there."""
+    """Each folded character comes from the character at its original position."""
     folded = fold(text)
     places = range(len(text)) if folded.places is None else folded.places
     assert len(places) == len(folded.text)

@@ -1,4 +1,4 @@
-"""Text in one form: what stays, what goes, and that no way to cut it makes a difference."""
+"""Normalizing text: what stays, what goes, and that every chunking gives the same result."""
 
 import sys
 import unicodedata
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.profiles import examples
 from tests.support.timing import assert_costs_little_more, long_text
 
-from recollect.text.normalizing import LONGEST, NormalStream, Style, normalise
+from recollect.text.normalizing import LONGEST, NormalizingStream, Style, normalize
 
 KEPT = {
     "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
@@ -42,34 +42,34 @@ FOLDED = {
 @pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
 def test_what_writing_needs_stays(text: str) -> None:
     """Emoji sequences, and joiners between letters that need them, are left as they are."""
-    assert normalise(f"x {text} y", Style()) == f"x {text} y"
+    assert normalize(f"x {text} y", Style()) == f"x {text} y"
 
 
 @pytest.mark.parametrize(("text", "expected"), FOLDED.items())
 def test_compatible_forms_become_plain_letters(text: str, expected: str) -> None:
     """Ligatures, wide letters and letters of mathematics become ordinary ones."""
-    assert normalise(text, Style()) == expected
+    assert normalize(text, Style()) == expected
 
 
 def test_the_form_can_be_another_or_none() -> None:
     """NFC keeps the ligature, and no form at all keeps two characters as two."""
-    assert normalise("\ufb01 e\u0301", Style(form="NFC")) == "\ufb01 \u00e9"
-    assert normalise("\ufb01 e\u0301", Style(form=None)) == "\ufb01 e\u0301"
+    assert normalize("\ufb01 e\u0301", Style(form="NFC")) == "\ufb01 \u00e9"
+    assert normalize("\ufb01 e\u0301", Style(form=None)) == "\ufb01 e\u0301"
 
 
 def test_whitespace_is_collapsed_and_trimmed_when_wanted() -> None:
-    """Several spaces become one, several line breaks at most an empty line; nothing stands at the ends."""
+    """Several spaces become one, several line breaks at most an empty line; both ends are trimmed."""
     text = " \n a  b \n c\n\n\n\nd \t"
-    assert normalise(text, Style(collapse_whitespace=True)) == "a b\nc\n\nd"
-    assert normalise(text, Style(collapse_whitespace=True, trim=False)) == "\na b\nc\n\nd "
-    assert normalise(text, Style()) == "a  b \n c\n\n\n\nd"
-    assert normalise(text, Style(trim=False)) == text
+    assert normalize(text, Style(collapse_whitespace=True)) == "a b\nc\n\nd"
+    assert normalize(text, Style(collapse_whitespace=True, trim=False)) == "\na b\nc\n\nd "
+    assert normalize(text, Style()) == "a  b \n c\n\n\n\nd"
+    assert normalize(text, Style(trim=False)) == text
 
 
 def test_letters_that_pose_as_latin_are_replaced_when_wanted() -> None:
     """A word is left as it was written, unless that is asked for."""
-    assert normalise("p\u0430ypal", Style(confusables=True)) == "paypal"
-    assert normalise("p\u0430ypal", Style()) == "p\u0430ypal"
+    assert normalize("p\u0430ypal", Style(confusables=True)) == "paypal"
+    assert normalize("p\u0430ypal", Style()) == "p\u0430ypal"
 
 
 _characters = st.one_of(
@@ -97,31 +97,31 @@ def test_a_stream_gives_what_the_whole_text_gives_however_it_is_cut(
 ) -> None:
     """No chunk border changes the result."""
     places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=10)))
-    stream = NormalStream(style)
+    stream = NormalizingStream(style)
     out = [
         stream.feed(text[start:end]) for start, end in zip([0, *places], [*places, len(text)], strict=True)
     ]
-    assert "".join(out) + stream.finish() == normalise(text, style)
+    assert "".join(out) + stream.finish() == normalize(text, style)
 
 
 @examples(4)
 @given(_texts, _styles)
-def test_normalising_twice_is_normalising_once(text: str, style: Style) -> None:
-    """A text in one form is left alone."""
-    once = normalise(text, style)
-    assert normalise(once, style) == once
+def test_normalizing_twice_is_normalizing_once(text: str, style: Style) -> None:
+    """A normalized text is left alone."""
+    once = normalize(text, style)
+    assert normalize(once, style) == once
 
 
 @pytest.mark.parametrize("unit", ["\u0951", "\u200d", "\U0001f468\u200d", "\u0431", "e\u0301", "\U000e0067"])
 def test_a_stream_holds_back_no_more_than_its_limit(unit: str) -> None:
     """However long a sequence goes on, at most 256 characters wait; the result stays that of the whole."""
     for style in (Style(), Style(confusables=True)):
-        stream = NormalStream(style)
+        stream = NormalizingStream(style)
         out = ""
         for _ in range(1200):
             out += stream.feed(unit)
             assert len(stream._held) <= LONGEST  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what waits is what is tested
-        assert out + stream.finish() == normalise(unit * 1200, style)
+        assert out + stream.finish() == normalize(unit * 1200, style)
 
 
 def test_no_character_that_text_is_cut_before_joins_with_the_one_before_it() -> None:
@@ -131,11 +131,11 @@ def test_no_character_that_text_is_cut_before_joins_with_the_one_before_it() -> 
         parts = unicodedata.decomposition(chr(code)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
             seconds.add(chr(int(parts[1], 16)))
-    stream = NormalStream(Style())
+    stream = NormalizingStream(Style())
     assert not [
         second
         for second in seconds
-        if stream._may_cut("a" + second, 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the rule of cutting is what is tested
+        if stream._can_cut("a" + second, 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the rule of cutting is what is tested
     ]
 
 
@@ -149,10 +149,10 @@ def test_no_character_that_text_is_cut_before_joins_with_the_one_before_it() -> 
     ],
 )
 def test_word_is_plain_however_it_is_cut_when_its_letters_have_other_forms(text: str, plain: str) -> None:
-    """Wide letters, ligatures and accents that stand by themselves belong to the word."""
+    """Wide letters, ligatures and separate accents belong to the word."""
     style = Style(confusables=True)
-    assert normalise(text, style) == plain
-    stream = NormalStream(style)
+    assert normalize(text, style) == plain
+    stream = NormalizingStream(style)
     assert "".join([*map(stream.feed, text), stream.finish()]) == plain
 
 
@@ -172,7 +172,7 @@ def test_a_hostile_text_costs_little_more_than_an_ordinary_one() -> None:
     )
     hostile = [long_text(unit, size) for unit in units]
     ordinary = long_text("w\u00f6rter und mehr ", size)
-    assert_costs_little_more(lambda text: normalise(text, style), ordinary, *hostile)
+    assert_costs_little_more(lambda text: normalize(text, style), ordinary, *hostile)
 
 
 @pytest.mark.parametrize("style", [Style(), Style(confusables=True)], ids=["plain", "confusables"])
@@ -181,7 +181,7 @@ def test_a_hostile_stream_costs_little_more_than_an_ordinary_one(style: Style) -
     size = 40_000
 
     def stream(text: str) -> None:
-        stream = NormalStream(style)
+        stream = NormalizingStream(style)
         for character in text:
             stream.feed(character)
         stream.finish()

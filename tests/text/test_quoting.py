@@ -16,7 +16,7 @@ from recollect.text.quoting import fence, fence_text, neutralise, quote, quote_i
 
 THEN = datetime(2024, 3, 8, 9, 5, tzinfo=UTC)
 
-_pieces = st.sampled_from(
+_fragments = st.sampled_from(
     (
         *(
             "<",
@@ -54,7 +54,7 @@ _pieces = st.sampled_from(
         *("hello", ":", HERE, ELSEWHERE, "On Friday, 08 March 2024:", "  09:05 user: "),
     )
 )
-hostile = st.lists(_pieces, max_size=12).map("".join)
+hostile = st.lists(_fragments, max_size=12).map("".join)
 
 _CHEVRONS = str.maketrans(
     dict.fromkeys("\uff1c\ufe64\u2039\u3008\u2329\u276e", "<") | dict.fromkeys("\u2215\u2044", "/")
@@ -65,8 +65,8 @@ _UNSEEN = re.compile(
 )
 
 
-def marks(text: str) -> list[str]:
-    """Return the marks of a fence that a lenient reader could see in a text."""
+def find_tags(text: str) -> list[str]:
+    """Return the tags of a fence that a lenient reader could see in a text."""
     seen = unicodedata.normalize("NFKC", _UNSEEN.sub("", text).translate(_CHEVRONS)).casefold()
     return re.findall("</?memory", _UNSEEN.sub("", seen))
 
@@ -75,20 +75,20 @@ def marks(text: str) -> list[str]:
 @example(["<", "/memory>"], "x")
 @example(["</mem", "ory>"], "x")
 @example(["<\u200b", "\u200b/\u200bmemory>"], "<memory>")
-def test_there_are_two_marks_whatever_stands_between_them(texts: list[str], label: str) -> None:
-    """Marks in any case, with unseen characters inside or spread over several texts, lose their meaning."""
+def test_fence_has_two_tags_whatever_is_between_them(texts: list[str], label: str) -> None:
+    """Tags in any case, with invisible characters inside or spread over several texts, are broken."""
     parts = fence(label, texts)
     assert len(parts) == len(texts) + 2
     for joint in ("\n", ""):
         whole = joint.join(parts)
-        assert marks(whole) == ["<memory", "</memory"]
+        assert find_tags(whole) == ["<memory", "</memory"]
         assert whole.startswith("<memory")
         assert whole.endswith("</memory>")
 
 
 @given(hostile)
-def test_only_marks_are_changed(text: str) -> None:
-    """A text keeps its length, and changes only where a mark would begin; twice changes nothing more."""
+def test_only_tags_are_changed(text: str) -> None:
+    """A text keeps its length, and changes only where a tag would begin; twice changes nothing more."""
     once = neutralise(text)
     assert len(once) == len(text)
     assert all(after in (before, "[") for before, after in zip(text, once, strict=True))
@@ -96,7 +96,7 @@ def test_only_marks_are_changed(text: str) -> None:
 
 
 def test_long_run_of_spaces_costs_no_more_than_its_length() -> None:
-    """A mark that is pulled apart by a megabyte of spaces is looked at once, not once for each space."""
+    """A tag with a megabyte of spaces inside is read once, not once for each space."""
     for text, begin in (("<" + " " * 1_000_000 + "x", "<"), ("<" + "\u200b" * 1_000_000 + "memory", "[")):
         assert neutralise(text).startswith(begin)
         assert_costs_little_more(neutralise, long_text("a < b and so on; ", len(text)), text)
@@ -116,7 +116,7 @@ def test_other_brackets_stay_as_they_are() -> None:
 
 
 def test_block_is_one_text_when_asked_for_as_text() -> None:
-    """The label and the rule stand first, the text between the marks."""
+    """The label and the rule come first; the text is between the tags."""
     lines = fence_text("la</memory>bel", "said").splitlines()
     assert lines[0] == '<memory label="la[/memory>bel">'
     assert lines[2:] == ["said", "</memory>"]
@@ -138,10 +138,10 @@ def test_text_is_quoted_as_one_item(text: str, expected: str) -> None:
 
 
 @given(hostile, st.integers(1, 40))
-def test_quoted_text_is_bounded(text: str, most: int) -> None:
+def test_quoted_text_is_bounded(text: str, limit: int) -> None:
     """It says that it was cut, unless nothing was."""
-    for shown in (quote(text, most), quote_inline(text, most)):
-        assert len(shown) <= most + 2
+    for shown in (quote(text, limit), quote_inline(text, limit)):
+        assert len(shown) <= limit + 2
         assert shown in (quote(text), quote_inline(text, len(text) + 1)) or shown.endswith(" …") or not shown
     assert quote("four", 4) == "four"
     assert quote_inline("fours", 4) == "four …"
@@ -162,7 +162,7 @@ def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple
     hits = [_hit(text, name, thread, number) for number, (text, name, thread) in enumerate(said, 1)]
     texts = recalled_lines(hits, "t")
     whole = "\n".join(fence("recalled", texts))
-    assert marks(whole) == ["<memory", "</memory"]
+    assert find_tags(whole) == ["<memory", "</memory"]
     lines = whole.splitlines()[2:-1]
     threads = {thread for _, _, thread in said}
     headings = [line for line in lines if not line.startswith(" ")]
@@ -172,7 +172,7 @@ def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple
 
 
 def test_name_of_a_speaker_is_cut_when_it_is_long() -> None:
-    """A name cannot fill the prompt beside the budget."""
+    """A name cannot fill the prompt in addition to the budget."""
     (_, _, line) = recalled_lines([_hit("said", "n" * 100_000, "t", 1)], "t")
     assert len(line) < 200
     assert line.endswith("(user): said")

@@ -46,7 +46,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "apostrophes, Unicode": lambda n: "\u00e9'" * (n // 2),
     "only apostrophes": lambda n: "'" * n + "\u00e9",
     "marks out of order": lambda n: "a" + "\u0301\u0323" * (n // 2),
-    "half-width voicing signs": lambda n: "\uff76" + "\uff9e\u0301" * (n // 2),
+    "half-width voicing marks": lambda n: "\uff76" + "\uff9e\u0301" * (n // 2),
     "marks between ignorables": lambda n: "a" + "\u0301\ufe0f\u0323\u200d" * (n // 4),
     "one run of Han": lambda n: "\u4e2d" * n,
     "script borders": lambda n: "a\u4e2d" * (n // 2),
@@ -115,7 +115,7 @@ def test_terms_hold_no_apostrophe_when_words_do(text: str, terms: list[str], mar
         ("cafe\u0301s", "CAF\u00c9"),  # composed or not, singular or plural
         ("\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "\u03c3\u03af\u03c3\u03c5\u03c6\u03bf\u03c3"),  # sigma
         ("\u03aa\u0301", "\u0390"),  # equal only if normalised again after folding
-        ("\uff76\uff9e", "\u30ac"),  # half-width katakana with its voicing sign
+        ("\uff76\uff9e", "\u30ac"),  # half-width katakana with its voicing mark
         ("co\u00adop", "coop"),  # soft hyphen
         (
             "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
@@ -226,7 +226,7 @@ def test_hash_is_the_stored_one_when_run_again(term: str, value: int) -> None:
 
 
 def test_version_must_rise_when_terms_change() -> None:
-    """The terms of a sample are pinned with the version: whoever changes one must raise the other."""
+    """The terms of a sample are pinned with the version: a change of the terms must raise the version."""
     sample = (
         "Ada's 3 caf\u00e9s weren't near \u6771\u4eac\u30bf\u30ef\u30fc, \u0939\u093f\u0928\u094d OK_then?"
     )
@@ -328,7 +328,7 @@ def test_results_are_equal_when_threads_race(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def fastest(text: str) -> float:
-    """Return the least processor time of several analyses of a text; a busy machine does not count."""
+    """Return the minimum processor time of several analyses of a text; other load does not count."""
     return min(processor_seconds(lambda: analyse(text)) for _ in range(7))
 
 

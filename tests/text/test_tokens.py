@@ -1,4 +1,4 @@
-"""Counting tokens, and cutting text to them: exact, at clean places, and the same for every chunking."""
+"""Counting tokens and truncating text: exact, between words, and the same for every chunking."""
 
 import sys
 
@@ -13,7 +13,7 @@ from recollect import MissingExtraError
 from recollect.text import tokens
 from recollect.text.tokens import ENCODINGS, LONGEST_SEGMENT, Encoding, TokenCutter, count_tokens, truncate
 
-PIECES = (
+FRAGMENTS = (
     *("word ", " the", "a", "Z", " ", "\n", "\r\n", "\t", ";", ".", ",", "'s", "'", "_", "/", "9", "12345"),
     *(
         "\u00e9",
@@ -27,7 +27,7 @@ PIECES = (
     *("\U0001f1e9\U0001f1ea", "x" * 60, "\u4e16\u754c" * 40, "\u0301" * 40, "https://example.com/a/b?c=d"),
     *("\u1100\u1161\u11a8", "\x1c", "\x85", "\u3000", "\U0001f3f4\U000e0067\U000e007f"),
 )
-any_text = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+any_text = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join)
 limits = st.sampled_from((1, 2, 3, 5, 10, 30, 100, 300, 600, 700, 1500))
 encodings = st.sampled_from(ENCODINGS)
 
@@ -62,7 +62,7 @@ def test_cut_text_is_a_beginning_within_the_limit(text: str, limit: int, encodin
     limits,
 )
 def test_text_of_words_is_left_alone_when_it_fits(words: list[str], limit: int) -> None:
-    """Text that has no unbroken stretch of more than a hundred characters is counted exactly."""
+    """Text without a long unbroken run of characters is counted exactly."""
     text = "".join(words)
     cutter = TokenCutter(limit)
     after = through(cutter, [text])
@@ -81,15 +81,15 @@ def test_stream_is_cut_as_the_whole_text(
 
 @given(any_text, limits)
 def test_no_more_is_held_back_than_one_segment(text: str, limit: int) -> None:
-    """A stream waits for a word, or for the most that is counted of an unbroken text."""
+    """A stream waits for a word, or for the maximum that is counted of an unbroken text."""
     cutter, out = TokenCutter(limit), 0
     for fed, character in enumerate(text, 1):
         out += len(cutter.feed(character))
         assert cutter.is_full or fed - out <= LONGEST_SEGMENT
 
 
-def test_cut_never_parts_a_word_or_a_character() -> None:
-    """The last word that does not fit goes as a whole, and so does a character of several signs."""
+def test_cut_never_splits_a_word_or_a_grapheme() -> None:
+    """A word that does not fit is dropped whole, and so is a grapheme of several code points."""
     assert truncate("The harbourmaster's extraordinarily unpronounceable boat", 4) == "The harbourmaster's"
     assert truncate("one two three", 2) == "one two"
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -98,8 +98,8 @@ def test_cut_never_parts_a_word_or_a_character() -> None:
     assert truncate("\U0001f1e9\U0001f1ea" * 30, 5) in {"\U0001f1e9\U0001f1ea" * n for n in range(4)}
 
 
-def test_unbroken_text_is_cut_within_where_nothing_else_is_possible() -> None:
-    """A first word that does not fit, a long address and Chinese are not dropped as a whole."""
+def test_unbroken_text_is_cut_inside_when_nothing_else_is_possible() -> None:
+    """A first word that does not fit, a long URL and Chinese text are not dropped whole."""
     assert 0 < len(truncate("antidisestablishmentarianism", 3)) < 28
     assert truncate("see https://example.com/" + "path/" * 30, 20).startswith("see https://example.com/path")
     chinese = "\u4eca\u5929\u5929\u6c14\u5f88\u597d" * 30
@@ -107,7 +107,7 @@ def test_unbroken_text_is_cut_within_where_nothing_else_is_possible() -> None:
 
 
 def test_messages_of_one_answer_count_together() -> None:
-    """Behind the end of a message the next one has what is left, less the line break between them."""
+    """After a message the next one has the rest of the limit, minus the line break between them."""
     cutter = TokenCutter(10)
     first = through(cutter, ["one two three four"])
     second = through(cutter, ["five six seven eight nine ten eleven"])
@@ -154,7 +154,7 @@ def test_words_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         del encoding
         return Counting()
 
-    monkeypatch.setattr(tokens, "_tokenizer", tokenizer)
+    monkeypatch.setattr(tokens, "_load_tokenizer", tokenizer)
     cutter = TokenCutter(10**6)
     for _ in range(3):
         assert through(cutter, ["some te", "a ", "for two"]) == "some tea for two"
@@ -185,6 +185,6 @@ def test_time_is_linear_when_the_text_is_hostile(part: str) -> None:
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the tokenizer the error says what to install."""
     monkeypatch.setitem(sys.modules, "rs_bpe.bpe", None)
-    tokens._tokenizer.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
+    tokens._load_tokenizer.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
     with pytest.raises(MissingExtraError, match=r"recollect\[guard\]"):
         count_tokens("x")

@@ -1,4 +1,4 @@
-"""Characters that are not what they look like: which go, stay, belong together, become Latin letters."""
+"""Which invisible characters go, which stay, where graphemes end, and which letters become Latin."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from recollect.text.unicode import (
     is_grapheme_break,
     is_hidden,
     remove_invisible,
-    unmix,
+    replace_look_alikes,
 )
 
 REMOVED = {
@@ -67,7 +67,7 @@ def test_character_is_not_hidden_when_it_can_be_seen_or_parts_words(char: str) -
 
 def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
     """A Cyrillic letter among Latin ones is replaced; a Russian or Greek word stays."""
-    assert unmix("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
+    assert replace_look_alikes("p\u0430ypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 A\u0412C") == (
         "paypal \u043f\u0430\u0440\u043e\u043b\u044c \u03b1\u03b2 ABC"
     )
 
@@ -76,7 +76,7 @@ def test_only_words_that_mix_scripts_are_written_in_latin_letters() -> None:
 def test_each_look_alike_becomes_its_letter_among_latin_ones(code: int) -> None:
     """It can be part of a word, keeps its case, and the length stays."""
     assert is_foldable(chr(code))
-    assert unmix(f"x{chr(code)}x") == f"x{LOOK_ALIKES[code]}x"
+    assert replace_look_alikes(f"x{chr(code)}x") == f"x{LOOK_ALIKES[code]}x"
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_each_look_alike_becomes_its_letter_among_latin_ones(code: int) -> None:
 def test_text_is_not_cut_within_what_people_see_as_one_character(
     text: str, place: int, *, expected: bool
 ) -> None:
-    """Accents, joined emoji, colours of skin, flags, Korean syllables and Indic clusters stay whole."""
+    """Accents, joined emoji, skin tones, flags, Korean syllables and Indic clusters stay whole."""
     assert is_grapheme_break(text, place) is expected

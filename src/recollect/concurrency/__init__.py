@@ -1,1 +1,1 @@
-"""Threads, background tasks and the bridge from sync to async."""
+"""Threads, background tasks, forks, and the bridge from sync to async."""

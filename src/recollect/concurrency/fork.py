@@ -1,11 +1,11 @@
-"""What a fork means for us, in one place.
+"""Rules for `os.fork`, in one place.
 
-A forked child has every object of its parent, but only the thread that forked, and a lock that another
-thread held is never released there. Three rules follow:
+A forked child has every object of its parent, but only the thread that forked. A lock that another thread
+held is never released there. Three rules follow:
 
-- locks, queues and threads are made again in the child: `PerProcess`;
-- what parent and child cannot share (a store, an event loop) raises an error in the child: `Origin`;
-- nobody forks while a thread is inside SQLite, whose own locks we cannot make again: `fork_gate`.
+- a child creates its own locks, queues and threads: `PerProcess`;
+- what parent and child cannot share (a store, an event loop) raises an error in the child: `OwnerProcess`;
+- no thread may fork while another is inside SQLite, whose own locks we cannot recreate: `fork_gate`.
 
 On Windows, which does not fork, all of this does nothing.
 """
@@ -20,33 +20,33 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """A value that a forked child makes again for itself.
+    """A value that a forked child creates again for itself.
 
-    `with lock.value:` is right in either process, also where the fork happens within the block.
+    `with lock.value:` is safe in either process, even if the fork happens inside the block.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self.value = make()
-        _known.add(self)
+        _registered.add(self)
 
     def enter_child(self) -> None:
-        """Make the value again."""
+        """Create the value again; called in a forked child."""
         self.value = self._make()
 
 
-class Origin:
-    """The process in which something was made."""
+class OwnerProcess:
+    """Remembers which process created an object: `is_current` turns False in a forked child."""
 
-    __slots__ = ("__weakref__", "is_here")
+    __slots__ = ("__weakref__", "is_current")
 
     def __init__(self) -> None:
-        self.is_here = True  # a flag, because asking for the process id each time costs more
-        _known.add(self)
+        self.is_current = True  # a flag, because os.getpid() at every call costs more
+        _registered.add(self)
 
     def enter_child(self) -> None:
-        """Remember that this process is another."""
-        self.is_here = False
+        """Note that this process is a fork of the owner; called in a forked child."""
+        self.is_current = False
 
 
 class _ForkGate:
@@ -55,7 +55,7 @@ class _ForkGate:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._entered = 0
-        self._is_fork_waiting = False  # else threads that come and go could keep it waiting for ever
+        self._is_fork_waiting = False  # otherwise threads that come and go could keep it waiting forever
 
     def __enter__(self) -> None:
         with self._condition:
@@ -88,11 +88,11 @@ def call_in_child(function: Callable[[], None]) -> None:
 
 
 def _enter_child() -> None:
-    for one in [*_known]:
-        one.enter_child()
+    for registered in [*_registered]:
+        registered.enter_child()
 
 
-_known: weakref.WeakSet[PerProcess[Any] | Origin] = weakref.WeakSet()
+_registered: weakref.WeakSet[PerProcess[Any] | OwnerProcess] = weakref.WeakSet()
 call_in_child(_enter_child)
 
 fork_gate = _ForkGate()

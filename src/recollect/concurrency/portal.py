@@ -1,7 +1,7 @@
 """Calling async code from sync code: one thread with an event loop of its own.
 
-The thread ends with whoever has the portal, and at the latest with the program, before the interpreter is
-taken down: a thread that is stopped somewhere would leave what it had open half closed.
+The thread ends with the owner of the portal, at the latest at exit, before the interpreter shuts down. A
+thread that were killed in the middle would leave files and connections half closed.
 
 Every async class that has a sync side has it in the same way: its property `sync` is a `SyncFace`, whose
 methods have the names and signatures of the async ones. They are written down once, as in
@@ -23,56 +23,56 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
-from recollect.concurrency.fork import Origin, PerProcess
+from recollect.concurrency.fork import OwnerProcess, PerProcess
 from recollect.concurrency.threads import call_in_loop
 from recollect.errors import RecollectError, StoreMisuseError
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_LONGEST_END = 10.0  # seconds that a program waits at its end for threads that hang
-_LONGEST_FINISH = 60.0  # seconds that work may go on after its owner has let go of it
+_MAX_EXIT_SECONDS = 10.0  # how long the exit of the program waits for threads that hang
+_MAX_FINISH_SECONDS = 60.0  # how long work may continue after its owner is gone
 
-Last: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""What is done before an event loop ends."""
+CloseHook: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Runs in the event loop before it ends."""
 
 
-class _Thread:
-    """The thread of a portal and its event loop; it does not know the portal, so that it can end with it."""
+class _LoopThread:
+    """A portal's thread and event loop; it holds no reference to the portal, so that both end together."""
 
     def __init__(self) -> None:
-        self.origin = Origin()
+        self.process = OwnerProcess()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._serve, name="recollect-portal", daemon=True)
         self._is_ending = False
-        self._hurry = asyncio.Event()
-        self.last: Last | None = None
+        self._must_stop = asyncio.Event()
+        self.close_hook: CloseHook | None = None
         self._error: BaseException | None = None
         self.thread.start()
-        _running.add(self)
+        _running_threads.add(self)
 
     def end(self) -> None:
-        """Have it do what comes last, give up what is under way, and end; `join` waits for that."""
-        self.call(self._hurry.set)
+        """Make it run the close hook, cancel the running tasks, and end; `join` waits for that."""
+        self.call(self._must_stop.set)
         self.call(self._stop)
 
     def leave(self) -> None:
-        """Have it finish what is under way and end; this may happen anywhere, so it waits for nothing."""
-        if self.origin.is_here:
+        """Make it finish the running tasks and end; a finalizer calls this, so it waits for nothing."""
+        if self.process.is_current:
             self.call(self._stop)
 
     def join(self) -> None:
-        """Wait for its end, and raise what went wrong there."""
+        """Wait for its end, and raise the error that ended it."""
         self.thread.join()
         if self._error is not None:
             raise self._error
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the thread, some time soon."""
+        """Call a function in the thread soon."""
         call_in_loop(self.loop, function)
 
     def _stop(self) -> None:
-        if not self._is_ending:  # a second stop would break off the end itself
+        if not self._is_ending:  # a second stop would interrupt `_end` itself
             self._is_ending = True
             self.loop.stop()
 
@@ -80,48 +80,48 @@ class _Thread:
         try:
             self.loop.run_forever()
             self.loop.run_until_complete(self._end())
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever ends this
+        except BaseException as error:  # noqa: BLE001 - `join` raises it
             self._error = error
         finally:
             self.loop.close()
-            _running.discard(self)
+            _running_threads.discard(self)
 
     async def _end(self) -> None:
         try:
-            if self.last is not None:
-                await self.last()
+            if self.close_hook is not None:
+                await self.close_hook()
         finally:
             await self._finish()
             await self.loop.shutdown_asyncgens()
-            await self._finish()  # what was let go of meanwhile may be closing too
+            await self._finish()  # closing generators may have started tasks
 
     async def _finish(self) -> None:
-        """Wait until nothing is under way any more, or give it up when there is no time."""
-        self.loop.call_later(_LONGEST_FINISH, self._hurry.set)  # some things never end by themselves
-        hurried = asyncio.create_task(self._hurry.wait())
-        while others := await _running_tasks() - {asyncio.current_task(), hurried}:
-            if not hurried.done():
-                await asyncio.wait({hurried, *others}, return_when=asyncio.FIRST_COMPLETED)
+        """Wait until no task runs any more, or cancel the tasks once they must stop."""
+        self.loop.call_later(_MAX_FINISH_SECONDS, self._must_stop.set)  # some tasks never end by themselves
+        must_stop = asyncio.create_task(self._must_stop.wait())
+        while others := await _list_tasks() - {asyncio.current_task(), must_stop}:
+            if not must_stop.done():
+                await asyncio.wait({must_stop, *others}, return_when=asyncio.FIRST_COMPLETED)
                 continue
             for task in others:
                 task.cancel()
             await asyncio.wait(others)
-        hurried.cancel()
+        must_stop.cancel()
 
 
-async def _running_tasks() -> set[asyncio.Task[Any]]:
-    """Return the tasks of this loop, with those that it was just asked to begin."""
+async def _list_tasks() -> set[asyncio.Task[Any]]:
+    """Return the tasks of this loop, also those that were only just scheduled."""
     await asyncio.sleep(0)
     return asyncio.all_tasks()
 
 
-_running: set[_Thread] = set()
+_running_threads: set[_LoopThread] = set()
 
 
 def _end_all() -> None:
-    """End the threads that are left when the program ends."""
-    deadline = time.monotonic() + _LONGEST_END
-    own = [thread for thread in [*_running] if thread.origin.is_here]
+    """At exit, end the threads that still run."""
+    deadline = time.monotonic() + _MAX_EXIT_SECONDS
+    own = [thread for thread in [*_running_threads] if thread.process.is_current]
     for thread in own:
         thread.end()
     for thread in own:
@@ -135,35 +135,35 @@ class Portal:
     """Runs coroutines for callers in any thread of the process that made it."""
 
     def __init__(self, owner: str = "connection", *, advice: str = "call connect() again") -> None:
-        """Start the thread, for an owner that errors can name, with what to do when it is closed."""
+        """Start the thread; errors name the owner, and `advice` says what to do when it is closed."""
         self._owner = owner
         self._advice = advice
         self._lock = threading.Lock()
         self._is_closed = False
-        self._thread = _Thread()
+        self._thread = _LoopThread()
         weakref.finalize(self, self._thread.leave).atexit = False
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open and belongs to this process."""
-        return self._thread.origin.is_here and not self._has_ended
+        """Whether the portal is open and belongs to this process."""
+        return self._thread.process.is_current and not self._has_ended
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return its value; an interrupted caller cancels it."""
+        """Run a coroutine and return its value; if the caller is interrupted, the coroutine is cancelled."""
         future = self.start(coroutine)
         try:
             return future.result()
         except CancelledError:
             if self._has_ended:
-                raise StoreMisuseError(f"the {self._owner} was closed while the call was under way") from None
-            raise RecollectError("the call gave up something that it was waiting for") from None
+                raise StoreMisuseError(f"the {self._owner} was closed while the call was running") from None
+            raise RecollectError("the call was cancelled from inside: a task that it awaited was") from None
         finally:
-            future.cancel()  # does nothing where it is done
+            future.cancel()  # does nothing if it is done
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin a coroutine and return what will be its value."""
+        """Start a coroutine and return a future of its value."""
         try:
-            self._check_process()  # first: in a forked child nobody would ever release the lock
+            self._check_process()  # first: in a forked child the lock may never be released
             with self._lock:
                 self._check_caller()
                 return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
@@ -172,16 +172,16 @@ class Portal:
             raise
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the thread, some time soon; a thread that has ended needs no calls."""
+        """Call a function in the thread soon; does nothing if the thread has ended."""
         self._thread.call(function)
 
-    def end_with(self, last: Last) -> None:
-        """Remember what comes last, however the thread ends; it must not know this object."""
-        self._thread.last = last
+    def set_close_hook(self, hook: CloseHook) -> None:
+        """Run a hook before the thread ends, however it ends; the hook must not refer to this portal."""
+        self._thread.close_hook = hook
 
     def close(self) -> None:
-        """Run what comes last, give up the calls that are under way, and end the thread."""
-        if not self._thread.origin.is_here:
+        """Run the close hook, cancel the running calls, and end the thread."""
+        if not self._thread.process.is_current:
             return
         with self._lock:
             if self._is_closed:
@@ -195,7 +195,7 @@ class Portal:
         return self._is_closed or self._thread.loop.is_closed()
 
     def _check_process(self) -> None:
-        if not self._thread.origin.is_here:
+        if not self._thread.process.is_current:
             raise StoreMisuseError(
                 f"this {self._owner} was opened before the process forked; {self._advice} in the child "
                 "(a SQLite file only if it was not open while forking)"

@@ -1,4 +1,4 @@
-"""Background tasks: work that continues after an answer was returned."""
+"""Background tasks: work that continues after the answer was returned."""
 
 import asyncio
 from collections.abc import Coroutine, Hashable
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class BackgroundTasks:
-    """Tasks that nobody awaits, kept alive until they are done; any event loop can wait for them."""
+    """Keeps tasks that nobody awaits alive until they are done; any event loop can wait for them."""
 
     def __init__(self) -> None:
         self._running: dict[Future[None], asyncio.Task[None]] = {}
         self._last: dict[Hashable, asyncio.Task[None]] = {}
 
     def start(self, subject: Hashable, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background, after earlier work on the same subject; it handles its own failures."""
+        """Run work in the background, after earlier work on its subject; it must handle its own errors."""
         done: Future[None] = Future()
         loop = asyncio.get_running_loop()
         earlier = self._last.get(subject)
@@ -25,7 +25,7 @@ class BackgroundTasks:
         task.add_done_callback(lambda _: self._forget(subject, done))
 
     async def join(self) -> None:
-        """Wait until all work is done, except that of an event loop that does not run."""
+        """Wait until all work is done, except on event loops that do not run."""
         while waiting := [done for done, task in [*self._running.items()] if task.get_loop().is_running()]:
             await asyncio.wait([asyncio.wrap_future(done) for done in waiting])
 
@@ -42,4 +42,4 @@ async def _run_after(earlier: "asyncio.Task[None] | None", work: Coroutine[Any, 
             await asyncio.wait([earlier])
         await work
     finally:
-        work.close()  # does nothing where it has run
+        work.close()  # does nothing if it has run

@@ -1,8 +1,8 @@
-"""A pool of daemon threads, for calls that would hold up the event loop.
+"""A pool of daemon threads, for calls that would block the event loop.
 
-An executor will not do: a call that never returns would keep the process from ending, and an executor does no
-more work once the interpreter shuts down, which is when stores are closed. A pool belongs to no event loop.
-Its threads start with its first calls and end with the pool; a forked child starts its own.
+`ThreadPoolExecutor` does not fit. A call that never returns would keep the process alive, and an executor
+takes no work once the interpreter shuts down, which is when stores are closed. A pool belongs to no event
+loop. Its threads start with its first calls and end with the pool; a forked child starts its own.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ S = TypeVar("S")
 
 _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 
-# Native code that is torn from under a thread can abort the whole process, so calls that are nearly done may
-# finish; one that hangs is abandoned.
+# Ending the interpreter while a thread runs native code can abort the process. So at exit calls that are
+# nearly done may finish, and a call that hangs is abandoned.
 _EXIT_SECONDS = 3.0
 
 
 class ThreadPool:
-    """Runs calls in at most `size` threads, in the order in which they were made.
+    """Runs calls in at most `size` threads, first in, first out.
 
-    With `holds_fork` the process does not fork while a call runs; such a call must neither hang nor fork.
+    With `blocks_fork` the process cannot fork while a call runs; such a call must neither hang nor fork.
     """
 
-    def __init__(self, size: int, name: str, *, holds_fork: bool = False) -> None:
+    def __init__(self, size: int, name: str, *, blocks_fork: bool = False) -> None:
         self._size = size
         self._name = name
-        self._holds_fork = holds_fork
+        self._blocks_fork = blocks_fork
         self._workers = PerProcess(_Workers)
-        # The threads do not know the pool, so that they end with one that nobody closed.
+        # The threads hold no reference to the pool, so they also end with a pool that nobody closed.
         weakref.finalize(self, _end_workers, self._workers).atexit = False
 
     def post(self, task: Callable[[], None]) -> None:
-        """Run something later; it must not raise."""
+        """Queue a task and return at once; the task must not raise."""
         workers = self._workers.value
         if len(workers.threads) < self._size:
             self._start_thread(workers)
         workers.tasks.put(task)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return what the call returns; cancelled before a thread has begun with it, it never runs."""
+        """Return what the call returns; if it is cancelled before a thread has started it, it never runs."""
         return await self._submit(call)
 
     async def map(self, call: Callable[[S], T], items: Iterable[S]) -> list[T]:
-        """Return what the call returns for each item; after a failure the items not yet begun are dropped."""
+        """Return what the call returns for each item; after a failure, drop the items not yet started."""
         futures = [self._submit(lambda item=item: call(item)) for item in items]
         try:
             return await asyncio.gather(*futures)
@@ -69,10 +69,10 @@ class ThreadPool:
                 future.cancel()
 
     async def close(self) -> None:
-        """Finish what was posted and end the threads."""
+        """Finish the posted tasks and end the threads."""
         workers = self._workers.value
         if workers.threads:
-            await self.run(_do_nothing)  # so that the event loop hardly waits below
+            await self.run(_do_nothing)  # so that `join` below hardly blocks the event loop
             self._workers.value = _Workers()
             workers.end()
             for thread in workers.threads:
@@ -88,7 +88,7 @@ class ThreadPool:
                 return
             try:
                 value = context.run(call)
-            except BaseException as error:  # noqa: BLE001 - it belongs to the caller, not to this thread
+            except BaseException as error:  # noqa: BLE001 - the caller gets it, not this thread
                 call_in_loop(loop, _fail, future, _make_raisable(error))
             else:
                 call_in_loop(loop, _succeed, future, value)
@@ -100,7 +100,7 @@ class ThreadPool:
         with workers.lock:
             if len(workers.threads) == self._size:
                 return
-            gate = fork_gate if self._holds_fork else nullcontext()
+            gate = fork_gate if self._blocks_fork else nullcontext()
             thread = threading.Thread(target=_serve, args=(workers.tasks, gate), name=self._name, daemon=True)
             _serving.value[thread] = workers.tasks
             thread.start()
@@ -116,13 +116,13 @@ class _Workers:
         self.lock = threading.Lock()
 
     def end(self) -> None:
-        """Have the threads end once the tasks are done; takes no lock, because a finaliser calls it."""
+        """Make the threads end once the tasks are done; takes no lock, because a finalizer calls it."""
         for _ in self.threads:
             self.tasks.put(None)
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
-    """Have an event loop call a function, from any thread; a loop that is closed needs no calls."""
+    """Make an event loop call a function, from any thread; does nothing if the loop is closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)
 
@@ -135,7 +135,7 @@ def _serve(tasks: _Tasks, gate: AbstractContextManager[None]) -> None:
     while (task := tasks.get()) is not None:
         with gate:
             task()
-        del task  # it may know the pool, or a large result
+        del task  # it may hold the pool or a large result
     _serving.value.pop(threading.current_thread(), None)
 
 
@@ -143,7 +143,7 @@ _serving: PerProcess[dict[threading.Thread, _Tasks]] = PerProcess(dict)
 
 
 def _end_all() -> None:
-    """Drop what has not begun when the program ends, and wait a little for what has.
+    """At exit, drop the tasks that have not started, and wait a little for those that have.
 
     Portals end before this, because `portal` is imported later: their stores still need threads.
     """
@@ -180,9 +180,9 @@ def _fail(future: asyncio.Future[T], error: Exception) -> None:
 
 
 def _make_raisable(error: BaseException) -> Exception:
-    """Return the error, or one that names it where asyncio would misunderstand it.
+    """Return the error, or a `RuntimeError` that names it if a future cannot carry it.
 
-    asyncio takes a `CancelledError` from inside the call for its own, and never delivers a `StopIteration`.
+    asyncio treats a `CancelledError` from the call as its own, and a future cannot raise `StopIteration`.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error

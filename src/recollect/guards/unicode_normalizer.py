@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from recollect.guards.json_texts import map_texts
 from recollect.guards.stream_guard import StreamGuard
 from recollect.messages import Message, Part, TextPart, ToolResult
-from recollect.text.normalizing import Form, NormalStream, Style, normalise
+from recollect.text.normalizing import Form, NormalizingStream, Style, normalize
 from recollect.validation import check_choice, check_flag
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class UnicodeNormalizer(StreamGuard):
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
         """Clean all texts in a result."""
-        content = map_texts(result.content, lambda text: normalise(text, self._tool_style))
+        content = map_texts(result.content, lambda text: normalize(text, self._tool_style))
         return result if content == result.content else replace(result, content=content)
 
-    def new_stream(self, ctx: RunContext) -> NormalStream:  # noqa: ARG002
+    def new_stream(self, ctx: RunContext) -> NormalizingStream:  # noqa: ARG002
         """Make a stream in one form."""
-        return NormalStream(self._style)
+        return NormalizingStream(self._style)
 
     def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:  # noqa: ARG002
         """Clean the prompt as it is kept, and an answer that has not streamed."""
@@ -71,4 +71,4 @@ class UnicodeNormalizer(StreamGuard):
         return message if after == before else message.replace(content=after)
 
     def _clean_part(self, part: Part) -> Part:
-        return TextPart(normalise(part.text, self._style)) if isinstance(part, TextPart) else part
+        return TextPart(normalize(part.text, self._style)) if isinstance(part, TextPart) else part

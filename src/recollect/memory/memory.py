@@ -33,7 +33,7 @@ from recollect.recall.settings import (
     DEFAULT_TOP_K,
     RecallSettings,
     SearchScope,
-    recall_settings,
+    parse_recall_settings,
 )
 from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
 from recollect.storage.opening import Place, StoreHandle
@@ -82,7 +82,7 @@ class Memory:
         """
         self.portals = PortalHolder("memory")
         self._entered = 0
-        self._recall = recall_settings(semantic_recall)
+        self._recall = parse_recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
         self._handle = StoreHandle(store, prepare=self._make_threads if threads else None)
@@ -346,7 +346,7 @@ class Memory:
 
     def _saved(self, scope: Scope, store: Store) -> None:
         if self._recall is not None:
-            self._own_recaller().saved(scope, store)
+            self._own_recaller().schedule_indexing(scope, store)
 
     async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
         scope = self._resolved(run_ids(ids))

@@ -124,10 +124,10 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
 
 def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
     """Return what searches a store, with an embedder (UNSET: the built-in one, None: words alone)."""
-    from recollect.recall.embedding.embedder import chosen_embedder
+    from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
 
-    return Recaller(handle, chosen_embedder(embedder))
+    return Recaller(handle, choose_embedder(embedder))
 
 
 class _Line(NamedTuple):
@@ -172,7 +172,7 @@ def _spoken(line: _Line) -> str:
 
 
 def _excerpt(hit: Hit) -> str:
-    if hit.piece is None:
+    if hit.segment is None:
         return hit.text
-    start, end = hit.piece
+    start, end = hit.segment
     return ("… " if start else "") + hit.text + (" …" if end < len(hit.message.text) else "")

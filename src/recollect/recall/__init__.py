@@ -1,1 +1,1 @@
-"""Recall: finding the stored memories that bear on what is being said now."""
+"""Recall: hybrid search (BM25 and vectors) over the stored messages of one user."""

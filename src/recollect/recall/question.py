@@ -1,7 +1,6 @@
-"""What a question asks for: its words, the people and the times it names.
+"""Parsing a question: its terms, and the people and times that it names.
 
-Ranking weighs these; here they are only found. A name counts if a message of the user's memory carries it
-as its speaker's, so that nothing here does anything where no names are known.
+A name counts only if it is the speaker of some message of the user. Ranking weighs what is found here.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from recollect.recall.times.phrases import Interval, times_in
+from recollect.recall.times.phrases import Interval, find_times
 from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-# Words that say how a sentence is built and not what it is about.
+# Words that carry grammar rather than content.
 _STOP_WORDS = """
     a an the of to in on at for from with by and or but as if than then so not no nor
     is are was were be been being am do does did done doing has have had having
@@ -33,20 +32,20 @@ _ASKS_WHEN = re.compile(
     r"\s*(?:when|how long|since when|(?:which|what) (?:date|day|week|month|year|time))\b", re.IGNORECASE
 )
 
-_MOST_TERMS = 64  # as many as there are bits to mark a row with
-_MOST_NAMES = 1_000
+_MAX_TERMS = 64  # one bit each in the 64-bit mask of a row
+_MAX_NAMES = 1_000
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question, taken apart."""
+    """A question, with the times that it names."""
 
     text: str
     times: tuple[Interval, ...] = field(default=())
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to look for."""
+        """Whether it has no terms to search for."""
         return not self.text or not terms_of(self.text)
 
     @property
@@ -56,41 +55,41 @@ class Question:
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
-        """The terms it is about, each once; if it has none but stop words, those."""
+        """Its distinct terms without stop words; only if it has no others, the stop words."""
         return self.terms_without(())
 
     def terms_without(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the terms it is about beside the people it names."""
-        text = _named(names).sub(" ", self.text) if names else self.text
+        """Return its distinct terms without stop words and names."""
+        text = _match_names(names).sub(" ", self.text) if names else self.text
         found = terms_of(text) or terms_of(self.text)
-        telling = [term for term in found if term not in _stop_terms()]
-        return tuple(dict.fromkeys(telling or found))[:_MOST_TERMS]
+        content = [term for term in found if term not in _stop_terms()]
+        return tuple(dict.fromkeys(content or found))[:_MAX_TERMS]
 
-    def names(self, speakers: Iterable[str]) -> list[str]:
-        """Return the speakers that it names."""
-        # Most names are not in it at all; a pattern for each, made at every search, would cost much more.
-        inside = [name for name in list(speakers)[:_MOST_NAMES] if name in self.text]
-        return [name for name in inside if _named([name]).search(self.text)]
+    def find_names(self, speakers: Iterable[str]) -> list[str]:
+        """Return the speakers whose names occur in it."""
+        # Most names do not occur at all; compiling a pattern for each at every search would cost much more.
+        candidates = [name for name in list(speakers)[:_MAX_NAMES] if name in self.text]
+        return [name for name in candidates if _match_names([name]).search(self.text)]
 
-    def spoken_by(self, names: list[str]) -> str:
-        """Return it as if the people it names asked it themselves.
+    def rephrase_as(self, names: list[str]) -> str:
+        """Return the question as if the people it names asked it themselves.
 
-        A vector of "What does Ann's dog eat?" is near to everything that names Ann. What Ann said of her dog
-        is nearer to "What does my dog eat?".
+        The vector of "What does Ann's dog eat?" is close to everything that names Ann. What Ann said about
+        her dog is closer to "What does my dog eat?".
         """
         if not names:
             return self.text
-        own = _named(names, "['\u2019]s").sub("my", self.text)
-        return _named(names).sub("I", own)
+        own = _match_names(names, "['\u2019]s").sub("my", self.text)
+        return _match_names(names).sub("I", own)
 
 
-def understand(text: str, now: datetime) -> Question:
-    """Take a question apart."""
+def parse_question(text: str, now: datetime) -> Question:
+    """Parse a question; relative times such as "last week" count from `now`."""
     text = text.strip()
-    return Question(text, tuple(times_in(text, now)))
+    return Question(text, tuple(find_times(text, now)))
 
 
-def _named(names: Iterable[str], ending: str = "(?:['\u2019]s)?") -> re.Pattern[str]:
+def _match_names(names: Iterable[str], ending: str = "(?:['\u2019]s)?") -> re.Pattern[str]:
     longest_first = sorted(names, key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))}){ending}(?!\w)")
 

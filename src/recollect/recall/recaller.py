@@ -1,4 +1,4 @@
-"""Searching a user's memory: the question, the index, the ranking, and the messages that come of it."""
+"""Searching a user's memory: parse the question, refresh the index, rank, and read the messages."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
 from recollect.recall.index.cache import IndexCache
-from recollect.recall.index.user_index import NONE, Place, UserIndex
-from recollect.recall.question import Question, understand
+from recollect.recall.index.user_index import NO_ROW, ThreadKey, UserIndex
+from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Hit, Miss, Recall
-from recollect.recall.selection import Selection, cut_to_budget, excerpt_of, select
+from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from recollect.recall.embedding.embedder import Embedding
+    from recollect.recall.embedding.embedder import CheckedEmbedder
     from recollect.recall.settings import RecallSettings
     from recollect.scope import Scope
     from recollect.storage.store import Store
 
-LONGEST_QUESTION = 4_000
-"""How many characters of a question are searched for; the rest is left out, with a note."""
+MAX_QUESTION = 4_000
+"""How many characters of a question are used; the rest is ignored, with a note."""
 
 EMBED_SECONDS = 3.0
-"""How long a search waits for the embedder before it goes on by text alone."""
+"""How long a search waits for the embedder before it continues by text alone."""
 
-_QUICK_MESSAGES = 20_000  # more than this is ranked off the event loop
+_QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
 
 
 class StoreSource(Protocol):
-    """Something that opens a store when it is needed."""
+    """Opens a store when it is needed."""
 
     async def get(self) -> Store:
         """Return the store for the running event loop."""
@@ -49,7 +49,7 @@ class StoreSource(Protocol):
 
 @dataclass(slots=True)
 class _Search:
-    """One search under way."""
+    """The state of one search."""
 
     question: Question
     settings: RecallSettings
@@ -62,16 +62,16 @@ class _Search:
 
 
 class Recaller:
-    """Searches and indexes the users of one store."""
+    """Searches the messages of users in one store, and embeds them in the background."""
 
     def __init__(
         self,
         stores: StoreSource,
-        embedder: Embedding | None,
+        embedder: CheckedEmbedder | None,
         *,
         embed_seconds: float = EMBED_SECONDS,
     ) -> None:
-        """Take where to search and what embeds; without an embedder the text alone is searched."""
+        """Without an embedder, search by text alone."""
         self._stores = stores
         self._embedder = embedder
         self._embed_seconds = embed_seconds
@@ -88,66 +88,66 @@ class Recaller:
         explain: bool = False,
         without_thread: str | None = None,
     ) -> Recall:
-        """Find the messages that answer a question best, leaving out those with the numbers named.
+        """Find the messages that answer a question best.
 
-        `without_thread` leaves out one thread whole, however well it fits.
+        `exclude` leaves out messages by number, `without_thread` a whole thread.
         """
-        asked = understand(question[:LONGEST_QUESTION], now())
-        search = _Search(asked, settings, scope, exclude, explain, without_thread)
-        if len(question) > LONGEST_QUESTION:
+        parsed = parse_question(question[:MAX_QUESTION], now())
+        search = _Search(parsed, settings, scope, exclude, explain, without_thread)
+        if len(question) > MAX_QUESTION:
             search.notes.append(
-                f"only the first {LONGEST_QUESTION:,} characters of the question were searched for"
+                f"only the first {MAX_QUESTION:,} characters of the question were searched for"
             )
-        if asked.is_empty:
+        if parsed.is_empty:
             return Recall(notes=tuple(search.notes))
         store = await self._stores.get()
-        cache = self._cache(store)
+        cache = self._get_cache(store)
         started = time.perf_counter()
-        async with cache.index_of(scope, store) as index:
+        async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
             if self._embedder is None:
                 return await self._rank_and_read(search, index, None, store)
             self._catch_up(index, scope, store)
-            asked = _to_embed(search, index, self._embedder)
-        # Outside, for the user's other searches would wait for this one's embedder.
-        vector = None if asked is None else await self._embed(asked, self._embedder, search)
-        async with cache.index_of(scope, store, renew=False) as index:
+            text = _choose_text_to_embed(search, index, self._embedder)
+        # Outside the block: otherwise the user's other searches would wait for this embedder call.
+        vector = None if text is None else await self._embed(text, self._embedder, search)
+        async with cache.open_index(scope, store, refresh=False) as index:
             if vector is not None:
                 index.check_model(self._embedder.model_id, len(vector))
             return await self._rank_and_read(search, index, vector, store)
 
-    def saved(self, scope: Scope, store: Store) -> None:
-        """Say that messages of a user were saved, so that they are embedded soon."""
+    def schedule_indexing(self, scope: Scope, store: Store) -> None:
+        """Embed the user's new messages in the background; returns at once."""
         if self._embedder is not None:
-            self._indexer(self._embedder).notify(scope, store)
+            self._get_indexer(self._embedder).schedule(scope, store)
 
     async def settled(self) -> None:
-        """Wait until every message that was saved or searched has its vectors."""
+        """Wait until every scheduled message has its vectors; raise what the embedder raised."""
         indexer = self._indexers.get(asyncio.get_running_loop())
         if indexer is not None:
             await indexer.settled()
 
     async def close(self) -> None:
-        """Stop embedding in the running event loop; what is left is done another time."""
+        """Stop embedding in the running event loop; the next save or search continues."""
         indexer = self._indexers.pop(asyncio.get_running_loop(), None)
         if indexer is not None:
             await indexer.close()
 
-    def _cache(self, store: Store) -> IndexCache:
+    def _get_cache(self, store: Store) -> IndexCache:
         if store not in self._caches:
             self._caches[store] = IndexCache()
         return self._caches[store]
 
-    def _indexer(self, embedder: Embedding) -> Indexer:
+    def _get_indexer(self, embedder: CheckedEmbedder) -> Indexer:
         loop = asyncio.get_running_loop()
         if loop not in self._indexers:
             self._indexers[loop] = Indexer(embedder)
         return self._indexers[loop]
 
     def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> None:
-        # What has no words never gets a vector.
+        # A message without words never gets a vector.
         if (~index.has_vector & (index.postings.lengths > 0)).any():
-            self.saved(scope, store)
+            self.schedule_indexing(scope, store)
 
     async def _rank_and_read(
         self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
@@ -160,11 +160,13 @@ class Recaller:
         search.timings["rank_ms"] = _milliseconds_since(started)
         return await _collect(search, index, ranking, vector, store)
 
-    async def _embed(self, asked: str, embedder: Embedding, search: _Search) -> NDArray[np.float32] | None:
+    async def _embed(
+        self, text: str, embedder: CheckedEmbedder, search: _Search
+    ) -> NDArray[np.float32] | None:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self._embed_seconds):
-                return await embedder.query(asked)
+                return await embedder.embed_query(text)
         except TimeoutError:
             search.notes.append(f"the embedder took over {self._embed_seconds:g} s: searched by text alone")
         except (EmbedderError, MissingExtraError) as error:
@@ -174,12 +176,12 @@ class Recaller:
         return None
 
 
-def _to_embed(search: _Search, index: UserIndex, embedder: Embedding) -> str | None:
-    """Return the question as it is embedded, or None where there is nothing to compare it with."""
+def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEmbedder) -> str | None:
+    """Return the text to embed for a question, or None if no stored vector can be compared with it."""
     index.check_model(embedder.model_id, embedder.dimensions)
     if not index.has_vector.any():
         return None
-    return search.question.spoken_by(search.question.names(index.speakers))
+    return search.question.rephrase_as(search.question.find_names(index.speakers))
 
 
 def _milliseconds_since(started: float) -> float:
@@ -187,49 +189,49 @@ def _milliseconds_since(started: float) -> float:
 
 
 def _select_rows(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
-    """Return which rows are in the scope, or None where all are."""
+    """Return a mask of the rows in scope, or None if all are."""
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
-    left_out = Place(scope.app_id, scope.project_id, search.without_thread or "")
-    if thread is None and left_out not in index.places and index.homes == {left_out[:2]}:
-        return None  # as most users have it, and they may have many threads
+    left_out = ThreadKey(scope.app_id, scope.project_id, search.without_thread or "")
+    if thread is None and left_out not in index.threads and index.projects == {left_out[:2]}:
+        return None  # the usual case, decided without a look at every thread
     wanted = [
         number
-        for place, number in index.places.items()
-        if place != left_out and _is_in(place, scope.app_id, scope.project_id, thread)
+        for key, number in index.threads.items()
+        if key != left_out and _is_in_scope(key, scope.app_id, scope.project_id, thread)
     ]
-    if len(wanted) == len(index.places):
+    if len(wanted) == len(index.threads):
         return None
-    return np.isin(index.place_of, np.array(wanted, dtype=np.int32))
+    return np.isin(index.thread_of, np.array(wanted, dtype=np.int32))
 
 
-def _is_in(place: Place, app_id: str, project_id: str, thread_id: str | None) -> bool:
-    return place.app_id == app_id and place.project_id == project_id and thread_id in (None, place.thread_id)
+def _is_in_scope(key: ThreadKey, app_id: str, project_id: str, thread_id: str | None) -> bool:
+    return key.app_id == app_id and key.project_id == project_id and thread_id in (None, key.thread_id)
 
 
 async def _collect(
     search: _Search, index: UserIndex, ranking: Ranking, vector: NDArray[np.float32] | None, store: Store
 ) -> Recall:
-    """Read the messages that were chosen, cut them to the budget, and say why they are there."""
+    """Read the selected messages and their neighbours, cut them to the budget, and explain them."""
     started = time.perf_counter()
     settings = search.settings
     chosen = select(index, ranking, settings, search.exclude, with_misses=search.explain)
-    around = {row: _neighbours(index, row, settings) for row in chosen.rows}
+    around = {row: _find_neighbours(index, row, settings) for row in chosen.rows}
     wanted = set(chosen.rows) | {row for sides in around.values() for side in sides for row in side}
     wanted |= {row for row, _ in chosen.misses}
-    messages = await _read(index, wanted, search.scope, store)
+    messages = await _read_messages(index, wanted, search.scope, store)
     hits: list[Hit] = []
     for row in chosen.rows:
         if row not in messages:
-            continue  # removed since the index was read
+            continue  # deleted since the index was read
         before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
-        piece = index.best_segment(row, vector) if vector is not None else None
+        segment = index.find_best_segment(row, vector) if vector is not None else None
         hits.append(
             Hit(
                 messages[row],
                 score=float(ranking.scores[row]),
                 relevance=float(ranking.relevance[row]),
-                piece=piece or excerpt_of(messages[row].text, search.question),
+                segment=segment or find_excerpt(messages[row].text, search.question),
                 before=before,
                 after=after,
                 why=ranking.why(row) if search.explain else None,
@@ -252,22 +254,24 @@ def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ra
     ]
 
 
-def _neighbours(index: UserIndex, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
-    before = _walk(index.previous, row, settings.before)
-    return before[::-1], _walk(index.next, row, settings.after)
+def _find_neighbours(index: UserIndex, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
+    before = _follow_links(index.previous, row, settings.before)
+    return before[::-1], _follow_links(index.next, row, settings.after)
 
 
-def _walk(links: NDArray[np.int32], row: int, steps: int) -> list[int]:
+def _follow_links(links: NDArray[np.int32], row: int, steps: int) -> list[int]:
     found: list[int] = []
     for _ in range(steps):
         row = int(links[row])
-        if row == NONE:
+        if row == NO_ROW:
             break
         found.append(row)
     return found
 
 
-async def _read(index: UserIndex, rows: Collection[int], scope: Scope, store: Store) -> dict[int, Message]:
+async def _read_messages(
+    index: UserIndex, rows: Collection[int], scope: Scope, store: Store
+) -> dict[int, Message]:
     numbers: Sequence[int] = [int(index.numbers[row]) for row in rows]
     row_of = dict(zip(numbers, rows, strict=True))
     found: dict[int, Message] = {}

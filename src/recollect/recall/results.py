@@ -1,4 +1,4 @@
-"""What a search gives back: messages, and why each of them is there."""
+"""The results of a search: messages, and why each was found."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,8 +12,8 @@ from recollect.validation import as_json
 class Why:
     """Why a message was found.
 
-    `text_score` is BM25 over the user's own messages, `vector_score` the cosine to the question, each with
-    its rank among all messages that were searched. `parts` are what the final score is the sum of.
+    `text_score` is BM25 over the user's own messages, `vector_score` the cosine similarity to the question,
+    each with its rank among the searched messages. The values of `parts` add up to the final score.
     """
 
     text_score: float
@@ -28,23 +28,24 @@ class Why:
 class Hit:
     """A message that a search found.
 
-    `score` is what hits are ordered by and says nothing by itself. `relevance` is from 0 to 1: the larger of
-    the cosine to the question and of the share of its words that the message has, rare words weighing more.
-    `piece` is where in a long message the match is. `before` and `after` are its neighbours.
+    Hits are ordered by `score`, which means nothing by itself. `relevance` is from 0 to 1: the larger of the
+    cosine similarity and the share of the question's words in the message, with rare words weighing more.
+    `segment` is the place (start, end) of the match in a long message. `before` and `after` are the
+    neighbouring messages.
     """
 
     message: Message
     score: float
     relevance: float
-    piece: tuple[int, int] | None = None
+    segment: tuple[int, int] | None = None
     before: tuple[Message, ...] = ()
     after: tuple[Message, ...] = ()
     why: Why | None = None
 
     @property
     def text(self) -> str:
-        """The text that matched: the message's, or of a long one the piece."""
-        return self.message.text if self.piece is None else self.message.text[slice(*self.piece)]
+        """The matching text: the whole message, or the segment of a long one."""
+        return self.message.text if self.segment is None else self.message.text[slice(*self.segment)]
 
     def to_dict(self, *, with_text: bool = True) -> dict[str, object]:
         """Return the hit as JSON; a log gets it without what people said."""
@@ -54,18 +55,18 @@ class Hit:
             "thread_id": self.message.thread_id,
             "role": self.message.role,
             "created_at": self.message.created_at.isoformat(),
-            "piece": as_json(self.piece),
+            "segment": as_json(self.segment),
             "score": round(self.score, 6),
             "relevance": round(self.relevance, 6),
             "before": [message.id for message in self.before],
             "after": [message.id for message in self.after],
-            "why": None if self.why is None else _why_dict(self.why, with_text=with_text),
+            "why": None if self.why is None else _why_to_dict(self.why, with_text=with_text),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A message that was nearly shown, and what kept it out."""
+    """A message that was nearly shown, and the reason why it was not."""
 
     message_id: str
     score: float
@@ -77,8 +78,8 @@ class Miss:
 class Recall(Sequence[Hit]):
     """The hits of a search, best first.
 
-    `searched` is how many messages were looked at. `notes` say what was different from usual, such as an
-    embedder that failed. `misses` and the hits' `why` are there if an explanation was asked for.
+    `searched` is the number of searched messages. `notes` name anything unusual, such as an embedder that
+    failed. `misses` and the hits' `why` are set if the caller asked for an explanation.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -88,11 +89,9 @@ class Recall(Sequence[Hit]):
     timings: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __len__(self) -> int:
-        """Count the hits."""
         return len(self.hits)
 
     def __iter__(self) -> Iterator[Hit]:
-        """Go through the hits, best first."""
         return iter(self.hits)
 
     @overload
@@ -102,16 +101,15 @@ class Recall(Sequence[Hit]):
     def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
 
     def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return the hit at a place, 0 being the best."""
         return self.hits[place]
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that were found, best first."""
+        """The messages of the hits, best first."""
         return [hit.message for hit in self.hits]
 
     def to_dict(self, *, with_text: bool = True) -> dict[str, object]:
-        """Return everything as JSON; a log gets it without what people said."""
+        """Return everything as JSON values; without text it is fit for a log."""
         return {
             "searched": self.searched,
             "notes": list(self.notes),
@@ -121,7 +119,7 @@ class Recall(Sequence[Hit]):
         }
 
 
-def _why_dict(why: Why, *, with_text: bool) -> dict[str, object]:
+def _why_to_dict(why: Why, *, with_text: bool) -> dict[str, object]:
     values = {name: as_json(value) for name, value in asdict(why).items()}
     if not with_text:
         del values["matched_terms"]

@@ -1,4 +1,4 @@
-"""From a ranking to what is shown: which rows, which segment of a long message, and how much in all."""
+"""From a ranking to the hits: which rows, which segment of a long message, within which token budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recollect.text.segments import pieces
+from recollect.text.segments import split_into_segments
 from recollect.text.terms import terms_of
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from recollect.recall.results import Hit
     from recollect.recall.settings import RecallSettings
 
-_SHORT = 1_200  # characters; a message up to this is shown whole
-_MISSES = 5
-_CHARACTERS_PER_TOKEN = 4
-_TOKENS_PER_MESSAGE = 12  # who said it, and when
+_MAX_SHOWN_WHOLE = 1_200  # characters; a message up to this is shown whole
+_MAX_MISSES = 5  # for each reason
+_BYTES_PER_TOKEN = 4  # of UTF-8: a rough estimate that needs no tokenizer
+_TOKENS_PER_MESSAGE = 12  # for the speaker and the time
 
 
 @dataclass(slots=True)
 class Selection:
-    """The rows to show, best first, and those that just missed, with what kept each out."""
+    """The rows to show, best first, and the near misses, each with its reason."""
 
     rows: list[int] = field(default_factory=list[int])
     misses: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
@@ -41,26 +41,26 @@ def select(
     *,
     with_misses: bool = False,
 ) -> Selection:
-    """Take the best rows that are not shown already and are relevant enough."""
+    """Select the best rows that are relevant enough and not already in the prompt."""
     chosen = Selection()
     reasons: Counter[str] = Counter()
     for row in ranking.order.tolist():
-        reason = _reason_against(index, ranking, row, settings, exclude)
+        reason = _find_reason_against(index, ranking, row, settings, exclude)
         if reason is None and len(chosen.rows) < settings.top_k:
             chosen.rows.append(row)
         elif not with_misses and reason is None:
             break
         elif with_misses:
-            said = reason or f"ranked below the first {settings.top_k}"
-            reasons[said] += 1
-            if reasons[said] <= _MISSES:
-                chosen.misses.append((row, said))
+            why = reason or f"ranked below the first {settings.top_k}"
+            reasons[why] += 1
+            if reasons[why] <= _MAX_MISSES:
+                chosen.misses.append((row, why))
             elif reason is None:
-                break
+                break  # the rows after it would only rank below too
     return chosen
 
 
-def _reason_against(
+def _find_reason_against(
     index: UserIndex, ranking: Ranking, row: int, settings: RecallSettings, exclude: Collection[int]
 ) -> str | None:
     if int(index.numbers[row]) in exclude:
@@ -70,19 +70,19 @@ def _reason_against(
     return None
 
 
-def excerpt_of(text: str, question: Question) -> tuple[int, int] | None:
-    """Return the piece of a long text that has most of a question's words; a short text is shown whole."""
-    if len(text) <= _SHORT:
+def find_excerpt(text: str, question: Question) -> tuple[int, int] | None:
+    """Return the segment of a long text with most of the question's terms, or None for a short text."""
+    if len(text) <= _MAX_SHOWN_WHOLE:
         return None
     wanted = set(question.terms)
-    spans = pieces(text)
+    spans = split_into_segments(text)
     return max(spans, key=lambda span: len(wanted.intersection(terms_of(text[slice(*span)]))))
 
 
 def cut_to_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list[Hit]]:
-    """Return the hits that fit into a number of tokens, and those that do not.
+    """Split hits into those that fit the token budget and those that do not.
 
-    The hits themselves come first, in order; what is left of the budget goes to their neighbours.
+    The hits take from the budget first, in order; their neighbours share the rest.
     """
     kept: list[Hit] = []
     cut: list[Hit] = []
@@ -105,7 +105,7 @@ def cut_to_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list
 def _take_fitting(
     messages: tuple[Message, ...], left: int, shown: set[str]
 ) -> tuple[tuple[Message, ...], int]:
-    """Return the neighbours that fit, nearest first; one that is shown already costs nothing."""
+    """Return the neighbours that fit, nearest first; one that is already shown costs nothing."""
     found: list[Message] = []
     for message in messages:
         cost = 0 if message.id in shown else _count_tokens(message.text)
@@ -118,4 +118,4 @@ def _take_fitting(
 
 
 def _count_tokens(text: str) -> int:
-    return _TOKENS_PER_MESSAGE + -(-len(text.encode()) // _CHARACTERS_PER_TOKEN)
+    return _TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN)

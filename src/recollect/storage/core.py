@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self, TypeVar, cast
 
-from recollect.concurrency.fork import Origin
+from recollect.concurrency.fork import OwnerProcess
 from recollect.errors import StoreMisuseError, WrongOwnerError
 from recollect.messages import now
 from recollect.scope import Scope
@@ -26,7 +26,7 @@ class StoreCore:
         self._engine = engine
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._origin = Origin()
+        self._process = OwnerProcess()
         self._closing: asyncio.Task[None] | None = None
         self._has_begun_to_close = False
 
@@ -78,7 +78,7 @@ class StoreCore:
             return cast("T", nothing.value)
 
     def _check_owner(self) -> None:
-        if not self._origin.is_here:
+        if not self._process.is_current:
             raise WrongOwnerError(
                 "this store was opened before the process forked; open a store of your own in the child "
                 "(a SQLite file only if it was not open while forking)"

@@ -1,8 +1,9 @@
-"""One form for text: Unicode's NFKC, nothing invisible, and where wanted plain whitespace and plain letters.
+"""Normalizing text: Unicode NFKC, no invisible characters, optionally plain whitespace and no look-alikes.
 
-A text is cleaned in segments that cannot influence each other, so a stream gives what the whole text would
-have given, however it is cut. A segment is a character with all that can still change it; it is never longer
-than `LONGEST` characters.
+Text is cleaned in segments that cannot influence each other. So a stream gives the same result as the whole
+text, however it is chunked. A segment is a character with everything that can still change it, at most
+`LONGEST` characters. Example: "e" is held back, because the next chunk may begin with U+0301; then "é" is
+released once a character follows that cannot join it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from recollect.text.unicode import is_foldable, is_hidden, remove_invisible, unmix
+from recollect.text.unicode import is_foldable, is_hidden, remove_invisible, replace_look_alikes
 
 Form: TypeAlias = Literal["NFKC", "NFC"]
-"""How characters are written; NFC keeps ligatures, fractions and letters in circles."""
+"""A Unicode normalization form; NFC keeps ligatures, fractions and circled letters."""
 
 LONGEST = 256
-"""How many characters are looked at together, and so held back in a stream, at most."""
+"""The maximum length of a segment, and so of the text that a stream holds back."""
 
-_ROUNDS = 4
+_ROUNDS = 4  # removing a character can make others compose, which can make more removable
 _TEXT_START = frozenset(
     ("Lu", "Ll", "Lt", "Lo", "Nd", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Zs", "Sm", "Sc", "So")
 )
@@ -31,7 +32,7 @@ _SPACE_RUN = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What is done to a text."""
+    """Which normalization is applied."""
 
     form: Form | None = "NFKC"
     collapse_whitespace: bool = False
@@ -39,75 +40,74 @@ class Style:
     confusables: bool = False
 
 
-def normalise(text: str, style: Style) -> str:
-    """Return a whole text in one form."""
-    stream = NormalStream(style)
+def normalize(text: str, style: Style) -> str:
+    """Normalize a whole text."""
+    stream = NormalizingStream(style)
     return stream.feed(text) + stream.finish()
 
 
-class NormalStream:
-    """Cleans a text that comes in chunks; what it releases, joined, is the cleaned text."""
+class NormalizingStream:
+    """Normalizes a text that comes in chunks; the released chunks, joined, are the normalized text."""
 
     def __init__(self, style: Style) -> None:
-        """Begin with nothing."""
         self._style = style
         self._held = ""
-        self._joined = 0  # how many of the characters that are held are known to belong together
+        self._joined = 0  # how many of the held characters are known to form one segment
         self._spaces = ""
-        self._begun = False
+        self._has_begun = False
 
     def feed(self, text: str) -> str:
-        """Take a chunk and return what can no longer change."""
+        """Take a chunk and return the text that can no longer change."""
         self._held += text
         out: list[str] = []
-        while (size := self._ready()) > 0:
-            out.append(self._cleaned(self._held[:size]))
+        while (size := self._count_ready()) > 0:
+            out.append(self._clean(self._held[:size]))
             self._held, self._joined = self._held[size:], 0
         self._joined = len(self._held)
-        return self._spaced("".join(out))
+        return self._format_spaces("".join(out))
 
     def finish(self) -> str:
         """Return the rest; the next chunk begins a new text."""
         held, self._held, self._joined = self._held, "", 0
-        out = self._spaced(self._cleaned(held))
+        out = self._format_spaces(self._clean(held))
         if not self._style.trim:
             out += self._spaces
-        self._spaces, self._begun = "", False
+        self._spaces, self._has_begun = "", False
         return out
 
-    def _ready(self) -> int:
-        """Find how much of what is held forms whole segments, or is as long as a segment may be."""
+    def _count_ready(self) -> int:
+        """Return how many held characters form complete segments, or one of the maximum length."""
         held = self._held
         if held.isascii() and not self._style.confusables:
-            # Only the last character can still be changed, by what stands behind it.
+            # Only the last character can still change, by what comes after it.
             return len(held) - 1
         lowest = max(len(held) - LONGEST, self._joined - 1, 0)
         for place in range(len(held) - 1, lowest, -1):
-            if self._may_cut(held, place):
-                return self._first_forced(held, place)
-        return self._first_forced(held, len(held) if len(held) >= LONGEST else 0)
+            if self._can_cut(held, place):
+                return self._find_first_cut(held, place)
+        return self._find_first_cut(held, len(held) if len(held) >= LONGEST else 0)
 
-    def _first_forced(self, held: str, end: int) -> int:
-        """Return the end, or the place of the first segment before it that is too long."""
+    def _find_first_cut(self, held: str, end: int) -> int:
+        """Return the end, or before it the place where the first segment that is too long must be cut."""
         if end <= LONGEST:
             return min(end, LONGEST)
         start = 0
         for place in range(1, end):
-            if self._may_cut(held, place):
+            if self._can_cut(held, place):
                 start = place
             elif place - start >= LONGEST:
                 return place
         return end
 
-    def _may_cut(self, text: str, place: int) -> bool:
-        """Whether nothing before a place can change what stands behind it, or be changed by it."""
+    def _can_cut(self, text: str, place: int) -> bool:
+        """Whether the texts before and after a place cannot change each other."""
         before, character = text[place - 1], text[place]
-        if not _starts(character) or is_hidden(before):
+        if not _can_start_segment(character) or is_hidden(before):
             return False
         form = self._style.form
         return not (self._style.confusables and _is_in_word(before, form) and _is_in_word(character, form))
 
-    def _cleaned(self, text: str) -> str:
+    def _clean(self, text: str) -> str:
         if text.isascii():
             return remove_invisible(text)
         for _ in range(_ROUNDS):
@@ -117,28 +117,28 @@ class NormalStream:
                 text = unicodedata.normalize(self._style.form, text)
             if text == before:
                 break
-        return unmix(text) if self._style.confusables else text
+        return replace_look_alikes(text) if self._style.confusables else text
 
-    def _spaced(self, text: str) -> str:
-        """Keep whitespace at the end back, and write the rest as wanted."""
+    def _format_spaces(self, text: str) -> str:
+        """Hold back trailing whitespace, and trim and collapse the rest as the style says."""
         style = self._style
         if not text or not (style.trim or style.collapse_whitespace):
             return text
         body = text.rstrip()
         if not body:
-            self._spaces = self._plain(self._spaces + text)
+            self._spaces = self._collapse(self._spaces + text)
             return ""
         start = body.lstrip()
         lead = self._spaces + body[: len(body) - len(start)]
-        self._spaces = self._plain(text[len(body) :])
-        first = "" if style.trim and not self._begun else self._plain(lead)
-        self._begun = True
+        self._spaces = self._collapse(text[len(body) :])
+        first = "" if style.trim and not self._has_begun else self._collapse(lead)
+        self._has_begun = True
         if style.collapse_whitespace:
-            start = _SPACE_RUN.sub(lambda match: self._plain(match[0]), start)
+            start = _SPACE_RUN.sub(lambda match: self._collapse(match[0]), start)
         return first + start
 
-    def _plain(self, spaces: str) -> str:
-        """Return whitespace as one space, one line break or one empty line, if it is to be collapsed."""
+    def _collapse(self, spaces: str) -> str:
+        """Return whitespace as one space, one line break or one empty line, if the style collapses it."""
         if not spaces or not self._style.collapse_whitespace:
             return spaces
         return "\n" * min(spaces.count("\n"), 2) or " "
@@ -146,13 +146,13 @@ class NormalStream:
 
 @lru_cache(maxsize=8192)
 def _is_in_word(character: str, form: Form | None) -> bool:
-    """Whether a character, as it is or in its form, can be part of a word that is rewritten; accents can."""
+    """Whether a character, as it is or normalized, can be part of a rewritten word; accents can."""
     plain = unicodedata.normalize(form, character) if form else character
     return unicodedata.category(character).startswith("M") or any(map(is_foldable, plain))
 
 
 @lru_cache(maxsize=8192)
-def _starts(character: str) -> bool:
+def _can_start_segment(character: str) -> bool:
     """Whether a character never joins with the one before it."""
     if unicodedata.category(character) not in _TEXT_START and character not in "\n\r\t":
         return False

@@ -1,10 +1,10 @@
-"""Cut a text into overlapping pieces, each short enough for an embedder and for showing as a hit.
+"""Split a text into overlapping segments, each short enough for an embedder and for showing as a hit.
 
-Most messages are one piece. A long text is cut about every 800 characters (fewer in scripts that take more
-bytes, because there a token is fewer characters too), at the best border near there: a paragraph, then a
-sentence, then a word; without any, as in a run of Chinese, between two characters that belong apart. Places
-are positions in the text, so a piece can be found again and shown with its place. Each cut looks at a small
-window only, so the time grows with the number of pieces, and that is bounded.
+Most messages are one segment. A long text is cut about every 800 characters. Scripts that take more bytes
+are cut sooner, because their tokens have fewer characters too. A cut falls at the best border near there: a
+paragraph, then a sentence, then a word, and otherwise between two graphemes. For example 5,000 letters
+without a border give the segments 0-800, 680-1480 and so on. Each cut reads a small window only, so the
+time grows with the number of segments, which is bounded.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from recollect.text.unicode import is_grapheme_break
 
-__all__ = ["MAX_PIECES", "Piece", "pieces"]
+__all__ = ["MAX_SEGMENTS", "Segment", "split_into_segments"]
 
-MAX_PIECES = 256
-"""The most pieces of a text: some 170,000 characters of English. What comes later has no piece of its own."""
+MAX_SEGMENTS = 256
+"""The maximum number of segments: some 170,000 characters of English. Later text has no segment."""
 
 _LONGEST = 800
 _SHORTEST = 200
-_MAX_MARKS = 32  # Unicode's stream-safe text has at most 30 marks in a row; a longer run is hostile
+_MAX_MARKS = 32  # stream-safe text has at most 30 marks in a row (UAX 15); a longer run is hostile
 
-# The borders, the best first. Each matches what stands before the cut, with the space that ends it. The
-# possessive runs keep a long stretch of spaces linear.
+# The borders, the best first. Each matches the text before the cut, with its trailing space. Possessive
+# runs keep the time linear in a long run of spaces.
 _BORDERS = (
     re.compile(r"\n[ \t\r]*+\n\s*+"),
     re.compile(
@@ -36,54 +36,54 @@ _BORDERS = (
 )
 
 
-class Piece(NamedTuple):
-    """A piece of a text, from `start` up to but not including `end`."""
+class Segment(NamedTuple):
+    """A segment of a text, from `start` up to but not including `end`."""
 
     start: int
     end: int
 
 
-def pieces(text: str) -> list[Piece]:
-    """Return the pieces of a text in order; together they cover it, up to the bound on their number."""
-    found: list[Piece] = []
+def split_into_segments(text: str) -> list[Segment]:
+    """Return the segments of a text in order; they cover all of it, up to `MAX_SEGMENTS`."""
+    found: list[Segment] = []
     start = 0
-    while start < len(text) and len(found) < MAX_PIECES:
-        size = _size(text, start)
-        # A little longer than the others is better than a tiny piece at the end.
+    while start < len(text) and len(found) < MAX_SEGMENTS:
+        size = _choose_size(text, start)
+        # A little longer than the others is better than a tiny segment at the end.
         last = len(text) - start <= size * 5 // 4
-        end = len(text) if last else _cut(text, start, size)
-        found.append(Piece(start, end))
-        start = end if last else _overlap(text, end, size * 3 // 20)
+        end = len(text) if last else _find_cut(text, start, size)
+        found.append(Segment(start, end))
+        start = end if last else _find_overlap(text, end, size * 3 // 20)
     return found
 
 
-def _size(text: str, start: int) -> int:
-    """Return how many characters the piece that begins at `start` should have."""
+def _choose_size(text: str, start: int) -> int:
+    """Return how many characters the segment from `start` should have."""
     window = text[start : start + _LONGEST]
     if window.isascii():
         return _LONGEST
     return max(_SHORTEST, _LONGEST * len(window) // len(window.encode("utf-8", "surrogatepass")))
 
 
-def _cut(text: str, start: int, size: int) -> int:
-    """Return where a piece ends: at the last of the best borders in its second half."""
+def _find_cut(text: str, start: int, size: int) -> int:
+    """Return where a segment ends: at the last of the best borders in its second half."""
     for border in _BORDERS:
-        if place := _last(border, text, start + size // 2, start + size):
-            return _between_characters(text, place)
-    return _between_characters(text, start + size)
+        if place := _find_last(border, text, start + size // 2, start + size):
+            return _move_to_grapheme_break(text, place)
+    return _move_to_grapheme_break(text, start + size)
 
 
-def _overlap(text: str, end: int, length: int) -> int:
-    """Return where the next piece begins: a little before the end of this one, at the start of a word."""
+def _find_overlap(text: str, end: int, length: int) -> int:
+    """Return where the next segment begins: a little before the end of this one, at the start of a word."""
     for border in _BORDERS[1:]:
         match = border.search(text, end - length, end)
-        # A border that reaches to the end would leave no overlap.
+        # A border that reaches the end would leave no overlap.
         if match and match.end() < end:
-            return _between_characters(text, match.end())
-    return _between_characters(text, end - length)
+            return _move_to_grapheme_break(text, match.end())
+    return _move_to_grapheme_break(text, end - length)
 
 
-def _last(border: re.Pattern[str], text: str, begin: int, end: int) -> int:
+def _find_last(border: re.Pattern[str], text: str, begin: int, end: int) -> int:
     """Return the end of the last border within a window, or 0."""
     place = 0
     for match in border.finditer(text, begin, end):
@@ -91,8 +91,8 @@ def _last(border: re.Pattern[str], text: str, begin: int, end: int) -> int:
     return place
 
 
-def _between_characters(text: str, place: int) -> int:
-    """Return the nearest place at or before `place` where what a reader sees as one character is not torn."""
+def _move_to_grapheme_break(text: str, place: int) -> int:
+    """Return the nearest grapheme break at or before `place`."""
     for back in range(_MAX_MARKS):
         if is_grapheme_break(text, place - back):
             return place - back

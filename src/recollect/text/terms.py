@@ -1,9 +1,9 @@
-"""Turn text into search terms, the same way when a memory is stored and when it is sought.
+"""Turn text into search terms, the same way for stored messages and for questions.
 
-Text is normalised (NFKC, case folded) and cut into words. English Snowball stems words of Latin letters;
+Text is normalized (NFKC, case folded) and split into words. English Snowball stems words of Latin letters;
 scripts written without spaces between words, and Korean, become character bigrams. Storage keeps a 32-bit
-hash of each term with its count; ranking by them is left to others. This runs for every stored message, so
-ASCII text takes a short cut past the Unicode tables, and a word already seen is one dictionary lookup.
+hash of each term with its count. This runs for every stored message, so ASCII text skips the Unicode tables,
+and a known word is one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["ANALYSER_VERSION", "Terms", "analyse", "term_hash", "terms_of"]
 
 ANALYSER_VERSION = 1
-"""Raise this whenever the same text may give other terms; a migration then makes the stored ones anew."""
+"""Raise this whenever the same text may give other terms; a migration then rebuilds the stored ones."""
 
 _MAX_WORD = 64
 _MAX_CACHED_WORDS = 50_000
 _MAX_COUNT = 255
 
-# One table lowers A-Z, keeps letters, digits and apostrophes, and makes a space of everything else.
+# One table lowercases A-Z, keeps letters, digits and apostrophes, and replaces everything else by a space.
 _KEPT = string.ascii_letters + string.digits + "'"
 _ASCII_FOLD = bytes(ord(chr(code).lower() if chr(code) in _KEPT else " ") for code in range(256))
 
@@ -73,7 +73,7 @@ _BIGRAM_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of one text: sorted unique hashes as little-endian uint32, and one byte of count for each."""
+    """The terms of one text: sorted unique hashes as little-endian uint32, and a one-byte count for each."""
 
     hashes: bytes
     counts: bytes
@@ -101,10 +101,10 @@ class _Patterns(NamedTuple):
 
 
 class _HashCache(dict[str, int]):
-    """Word to the hash of its term, worked out on first sight and emptied when full."""
+    """The hash of the term of each word, computed on first use and emptied when full."""
 
     def __missing__(self, word: str) -> int:
-        value = term_hash(_term(word))
+        value = term_hash(_make_term(word))
         # Only short words are kept, so that a bound on their number is a bound on memory too.
         if len(word) <= _MAX_WORD:
             if len(self) >= _MAX_CACHED_WORDS:
@@ -119,35 +119,35 @@ _hashes = _HashCache()
 
 def analyse(text: str) -> Terms:
     """Return the terms of a text as hashes and counts, ready to be stored or looked up."""
-    # Counting what is already sorted leaves the counter in order, ready to be packed as it stands.
-    counts = Counter(sorted(map(_hashes.__getitem__, _words(text))))
-    return Terms(struct.pack(f"<{len(counts)}I", *counts), _saturated(counts.values()))
+    # Counting sorted hashes leaves the counter in order, ready to be packed.
+    counts = Counter(sorted(map(_hashes.__getitem__, _split_words(text))))
+    return Terms(struct.pack(f"<{len(counts)}I", *counts), _pack_counts(counts.values()))
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the terms of a text as text, in order and with repeats, to explain a match or to test one."""
-    return [_term(word) for word in _words(text)]
+    """Return the terms of a text as strings, in order and with repeats."""
+    return [_make_term(word) for word in _split_words(text)]
 
 
 def term_hash(term: str) -> int:
-    """Return the 32-bit hash of a term, the same in every process, on every platform, in every version."""
+    """Return the 32-bit hash of a term, the same in every process, platform and version."""
     return zlib.crc32(term.encode("utf-8", "surrogatepass"))
 
 
-def _saturated(counts: Collection[int]) -> bytes:
+def _pack_counts(counts: Collection[int]) -> bytes:
     try:
         return bytes(counts)
-    except ValueError:  # a count above one byte: rare enough that looking for it beforehand would cost more
+    except ValueError:  # a count above 255: so rare that checking beforehand would cost more
         return bytes(min(count, _MAX_COUNT) for count in counts)
 
 
-def _words(text: str) -> list[str]:
-    """Cut a text into folded words and bigrams, each of which is exactly one term."""
+def _split_words(text: str) -> list[str]:
+    """Split a text into folded words and bigrams, each of which is exactly one term."""
     if not text.isascii():
-        # U+FE0F follows many an emoji and would be ignored later on anyway.
+        # U+FE0F follows many emoji and would be ignored later anyway.
         text = _PLAIN_BREAK.sub(" ", text.replace("\u2019", "'").replace("\ufe0f", ""))
         if not text.isascii():
-            return _unicode_words(_fold(text))
+            return _split_unicode_words(_fold(text))
     folded = text.encode("ascii").translate(_ASCII_FOLD).decode("ascii")
     if "'" in folded:
         folded = _STRAY_APOSTROPHE.sub(" ", folded)
@@ -155,33 +155,33 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    patterns = _patterns()
+    patterns = _compile_patterns()
     text = patterns.ignorable.sub("", text)
-    # Half-width kana voicing signs count as letters but normalise to marks; made marks here, the next rule
-    # sees them. Normalising sorts a run of marks in quadratic time, so no long one may reach it.
+    # Half-width kana voicing marks count as letters but normalize to combining marks. Replaced here, the next
+    # rule sees them. Normalizing sorts a run of marks in quadratic time, so no long one may reach it.
     text = text.replace("\uff9e", "\u3099").replace("\uff9f", "\u309a")
     text = patterns.long_marks.sub(" ", text)
     text = unicodedata.normalize("NFKC", text).casefold()
-    # Folding can undo composition ("ΐ" comes apart), hence once more; it costs little when nothing changed.
+    # Case folding can decompose ("ΐ"), so normalize again; that costs little when nothing changed.
     text = unicodedata.normalize("NFKC", text)
     return text.replace("\u2019", "'").replace("\u02bc", "'").replace("_", " ")
 
 
-def _unicode_words(text: str) -> list[str]:
-    patterns = _patterns()
+def _split_unicode_words(text: str) -> list[str]:
+    patterns = _compile_patterns()
     words: list[str] = []
     # A split on one capturing group gives the text between runs at even places and the runs at odd ones.
     parts = cast("list[str]", patterns.bigram_run.split(text))
     for place, part in enumerate(parts):
-        words += _bigrams(part) if place % 2 else patterns.word.findall(part)
+        words += _make_bigrams(part) if place % 2 else patterns.word.findall(part)
     return words
 
 
-def _bigrams(run: str) -> Iterable[str]:
+def _make_bigrams(run: str) -> Iterable[str]:
     return map(add, run, run[1:]) if len(run) > 1 else (run,)
 
 
-def _term(word: str) -> str:
+def _make_term(word: str) -> str:
     word = _CLITIC.sub("", word[:_MAX_WORD])
     if _LATIN_WORD.fullmatch(word):
         word = _stem(word)
@@ -189,7 +189,7 @@ def _term(word: str) -> str:
 
 
 def _stem(word: str) -> str:
-    # A stemmer is not thread-safe. Each thread has its own, not a lock: one held across a fork stays shut.
+    # A stemmer is not thread-safe. Each thread has its own: a lock held across a fork is never released.
     stemmer = _local.stemmer
     if stemmer is None:
         stemmer = _local.stemmer = _new_stemmer()
@@ -199,27 +199,27 @@ def _stem(word: str) -> str:
 def _new_stemmer() -> _Stemmer:
     # PyStemmer has no type stubs, and is loaded on first use to keep the import of this module cheap.
     module = cast("_StemmerModule", cast("object", importlib.import_module("Stemmer")))
-    return module.Stemmer("english", 0)  # 0: no cache of its own, ours stands before it
+    return module.Stemmer("english", 0)  # 0: no cache of its own; `_HashCache` does that
 
 
 @cache
-def _patterns() -> _Patterns:
-    """Compile what only text beyond ASCII needs; reading the mark table takes some milliseconds, once."""
-    marks = _mark_class()
-    # The look-ahead spares every word's end a walk through the long list of marks.
+def _compile_patterns() -> _Patterns:
+    """Compile the patterns that only non-ASCII text needs; reading the mark table takes milliseconds."""
+    marks = _build_mark_class()
+    # The look-ahead keeps ASCII from being compared with the long list of marks at every word's end.
     letters = rf"\w++(?:(?![\x00-\x7f])[{marks}]++\w*+)*+"
     return _Patterns(
-        # Invisible inside a word, so they must not tear it. ZERO WIDTH SPACE does part words.
+        # Invisible inside a word, so they must not split it. ZERO WIDTH SPACE does split words.
         ignorable=re.compile("[{}]+".format(IGNORABLE.replace("\u200b-", "\u200c-"))),
         # 30 marks is the bound of Unicode's stream-safe format (UAX 15); words never come near it. Symbols
-        # match too, which does no harm: they part words as the space does.
+        # match too, which is harmless: they separate words as the space does.
         long_marks=re.compile(r"[^\w\x00-\x7f]{31,}+"),
         bigram_run=re.compile(f"([{_BIGRAM_SCRIPTS}]+)"),
         word=re.compile(f"{letters}(?:'{letters})*+"),
     )
 
 
-def _mark_class() -> str:
+def _build_mark_class() -> str:
     # Python's \w leaves out combining marks, without which Indic words fall apart. Enclosing marks (Me) are
     # left out here as well: they turn a digit into a keycap. All marks above U+1F000 are ignorable.
     marks = [code for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]

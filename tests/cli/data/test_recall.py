@@ -149,8 +149,8 @@ def test_other_places_are_not_searched(url: str) -> None:
     [
         ((*ADA, "--top-k", "0"), 2, "top_k: must be 1 or more"),
         ((*ADA, "--top-k", "201"), 2, "top_k: must be 200 or less"),
-        ((*ADA, "--threshold", "1.5"), 2, "threshold: must be from 0 to 1"),
-        ((*ADA, "--threshold", "nan"), 2, "threshold: must be from 0 to 1"),
+        ((*ADA, "--threshold", "1.5"), 2, "threshold: must be a number from 0 to 1"),
+        ((*ADA, "--threshold", "nan"), 2, "threshold: must be a number from 0 to 1"),
         (("--user", "ada"), 2, "tenant: give either"),
         (ADA, 1, "recollect reindex"),
     ],

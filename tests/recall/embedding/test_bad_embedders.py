@@ -1,4 +1,4 @@
-"""An embedder that hangs, fails, answers nonsense or was changed: search still answers, and says why."""
+"""An embedder that hangs, fails, returns nonsense or was changed: search still works, and says why."""
 
 import asyncio
 
@@ -65,7 +65,7 @@ async def test_text_is_searched_when_the_vector_of_a_question_is_wrong(
 
 @pytest.mark.parametrize("answer", [[[NAN] * 16], [[1.0] * 8], [[1.0] * 16] * 2, [], None, "x"])
 async def test_message_is_found_by_words_when_its_own_vector_is_wrong(store: Store, answer: object) -> None:
-    """Nothing wrong is stored; `settled` says what happened."""
+    """No wrong vector is stored; `settled` raises the error."""
     embedder = Wrong(documents="none" if answer is None else answer)
     async with memory_of(store, embedder, semantic_recall=True) as memory:
         await memory.add_message("user", SAID)
@@ -76,7 +76,7 @@ async def test_message_is_found_by_words_when_its_own_vector_is_wrong(store: Sto
 
 
 async def test_text_is_searched_within_the_deadline_when_the_embedder_hangs(store: Store) -> None:
-    """The search waits no longer than it is told to, and says why it has no vectors."""
+    """The search waits no longer than its limit, and notes why it has no vectors."""
     await filled(store)
     recaller = Recaller(StoreHandle(store), as_embedder(Hanging()), embed_seconds=0.1)
     found = await recaller.search("cello", RecallSettings(), scope=ADA)
@@ -86,7 +86,7 @@ async def test_text_is_searched_within_the_deadline_when_the_embedder_hangs(stor
 
 
 async def test_searches_of_one_user_do_not_queue_up_when_the_embedder_hangs(sqlite_url: str) -> None:
-    """Each of many searches at once is over after one deadline, not after the sum of all."""
+    """Many concurrent searches end after one deadline, not after the sum of all."""
     handle = StoreHandle(sqlite_url)
     await filled(await handle.get())
     recaller = Recaller(handle, as_embedder(Hanging()), embed_seconds=0.5)
@@ -98,7 +98,7 @@ async def test_searches_of_one_user_do_not_queue_up_when_the_embedder_hangs(sqli
 
 
 async def test_text_is_searched_when_the_embedder_fails(store: Store) -> None:
-    """What it raised is in the note."""
+    """The note has the error."""
     await filled(store)
     async with memory_of(store, Broken(questions=True)) as memory:
         found = await memory.query("cello")
@@ -124,7 +124,7 @@ async def test_query_names_the_command_when_the_embedder_was_changed(store: Stor
 
 
 async def test_query_names_the_command_when_vectors_of_two_models_are_stored(store: Store) -> None:
-    """Half re-embedded is not compared either, at the first query or at a later one, cold or warm."""
+    """A half re-embedded memory raises the error at every query, cold or warm."""
     await filled(store)
     async with memory_of(store, Words()) as warm:
         assert len(await warm.query("cello")) == 1
@@ -145,7 +145,7 @@ async def test_query_names_the_command_when_vectors_of_two_models_are_stored(sto
 
 
 async def test_going_back_helps_when_the_embedder_was_changed_by_mistake(store: Store) -> None:
-    """The error offers to go back to the embedder of before, so that must work after a save in between."""
+    """The error offers to go back to the previous embedder, which must work even after a save."""
     await filled(store)
     async with memory_of(store, Words("new"), semantic_recall=True) as memory:
         await memory.add_message("user", "Another cello.")
@@ -160,7 +160,7 @@ async def test_going_back_helps_when_the_embedder_was_changed_by_mistake(store: 
 async def test_changed_embedder_is_an_error_when_it_has_the_same_name_and_other_dimensions(
     store: Store,
 ) -> None:
-    """A model that can be asked for vectors of several lengths is another one with each of them."""
+    """A model that can give vectors of several lengths counts as another model with each."""
     await filled(store)
     async with memory_of(store, Words(dimensions=8)) as memory:
         with pytest.raises(EmbedderChangedError, match="recollect reindex"):
@@ -168,7 +168,7 @@ async def test_changed_embedder_is_an_error_when_it_has_the_same_name_and_other_
 
 
 async def test_answer_is_given_when_the_embedder_was_changed(store: Store) -> None:
-    """A run goes on without recall; the trace names the command."""
+    """A run continues without recall; the trace names the command."""
     await filled(store)
     async with memory_of(store, Words("new"), semantic_recall=True) as memory:
         result = await Agent(ScriptedModel("Hello."), memory=memory).generate("cello", thread_id="t")
@@ -179,9 +179,9 @@ async def test_answer_is_given_when_the_embedder_was_changed(store: Store) -> No
 
 
 async def test_good_messages_are_embedded_when_one_message_cannot_be(store: Store) -> None:
-    """One text that the embedder refuses does not keep the others from their vectors."""
-    with pytest.raises(EmbedderError, match="refused"):
-        await filled(store, Picky(), "fine", "refused", "also fine")
+    """One text that the embedder rejects does not block the vectors of the others."""
+    with pytest.raises(EmbedderError, match="rejected"):
+        await filled(store, Picky(), "fine", "rejected", "also fine")
     assert len((await store.search_rows(scope=ADA)).vectors) == 2
 
 
@@ -190,13 +190,13 @@ class Picky(Words):
 
     async def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Fail if the text is among them."""
-        if "refused" in texts:
-            raise ValueError("this text is refused")
+        if "rejected" in texts:
+            raise ValueError("this text is rejected")
         return await super().embed_documents(texts)
 
 
-async def test_wrong_embedder_is_refused_when_it_is_first_needed(store: Store) -> None:
-    """What is no embedder is an error that says what to pass."""
+async def test_wrong_embedder_is_rejected_when_it_is_first_needed(store: Store) -> None:
+    """The error says what to pass instead."""
     async with memory_of(store, "minilm") as memory:
         with pytest.raises(InvalidArgumentError, match="embed_query"):
             await memory.query("cello")

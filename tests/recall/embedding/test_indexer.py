@@ -1,4 +1,4 @@
-"""Embedding in the background: it holds nothing up, loses nothing, and brings nothing back."""
+"""Embedding in the background: it blocks nothing, loses nothing, and restores nothing deleted."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ def memory_of(store: Store, embedder: object) -> Memory:
 
 @pytest.fixture
 async def held(store: Store) -> AsyncGenerator[tuple[Memory, Held]]:
-    """A memory on each engine in turn whose embedder waits to be told to go on."""
+    """A memory on each engine in turn whose embedder waits for permission to continue."""
     embedder = Held()
     async with memory_of(store, embedder) as memory:
         yield memory, embedder
@@ -41,7 +41,7 @@ async def embedded(store: Store) -> int:
 
 
 def others() -> list[asyncio.Task[object]]:
-    """Return all tasks but the one that asks."""
+    """Return all tasks except the current one."""
     return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
@@ -70,10 +70,10 @@ REMOVALS: dict[str, Removal] = {
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
-async def test_nothing_comes_back_when_it_was_removed_while_being_embedded(
+async def test_deleted_message_stays_deleted_when_it_was_being_embedded(
     store: Store, held: tuple[Memory, Held], removal: str
 ) -> None:
-    """What is removed under the embedder's hands is in no search row and in no answer."""
+    """A message deleted while the embedder works on it is in no search row and in no result."""
     memory, embedder = held
     await memory.save_messages([Message("user", "The secret is a cello.", id="secret")])
     assert len(await memory.query("cello")) == 1
@@ -86,10 +86,10 @@ async def test_nothing_comes_back_when_it_was_removed_while_being_embedded(
     assert len(await memory.query("cello")) == 0
 
 
-async def test_nothing_of_the_old_comes_back_when_the_user_returns_at_once(
+async def test_erased_messages_stay_erased_when_the_user_returns_at_once(
     store: Store, held: tuple[Memory, Held]
 ) -> None:
-    """A user who is erased and speaks again, all while the embedder works, has the new words alone."""
+    """A user who is erased and writes again while the embedder works has only the new message."""
     memory, embedder = held
     await memory.add_message("user", "The secret is a cello.")
     await embedder.reached.wait()
@@ -104,7 +104,7 @@ async def test_nothing_of_the_old_comes_back_when_the_user_returns_at_once(
 async def test_the_others_are_embedded_when_one_is_deleted_meanwhile(
     store: Store, held: tuple[Memory, Held]
 ) -> None:
-    """A removal makes the embedder's work void, so that it is done again for what is left."""
+    """A deletion makes the batch void, so the other messages are embedded again."""
     memory, embedder = held
     await memory.save_messages([Message("user", f"Message {n}.", id=f"m{n}") for n in range(3)])
     await embedder.reached.wait()
@@ -128,7 +128,7 @@ async def test_all_messages_have_vectors_when_settled(store: Store, count: int) 
 
 
 async def test_every_user_is_served_when_many_save_at_once(store: Store) -> None:
-    """Twenty users who save together all have their vectors when it has settled."""
+    """Twenty users who save concurrently all get their vectors."""
     async with memory_of(store, Words()) as memory:
         users = [f"user {n}" for n in range(20)]
         await asyncio.gather(
@@ -140,17 +140,17 @@ async def test_every_user_is_served_when_many_save_at_once(store: Store) -> None
 
 
 async def test_turn_of_an_agent_is_embedded_when_it_was_saved(store: Store) -> None:
-    """Question and answer of a run get vectors without a search."""
+    """The question and the answer of a run get vectors without a search."""
     async with memory_of(store, Words()) as memory:
         await Agent(ScriptedModel("It is in the attic."), memory=memory).generate("Where is it?")
         await memory.settled()
         assert await embedded(store) == 2
 
 
-async def test_settled_raises_what_kept_the_embedder_from_it(
+async def test_settled_raises_the_error_of_the_embedder(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The error is the embedder's, once; the log has it too, and later everything is made up for."""
+    """It is raised once and logged; the next search embeds the messages."""
     embedder = Broken(documents=True)
     async with memory_of(store, embedder) as memory:
         with caplog.at_level(logging.WARNING, "recollect"):
@@ -168,7 +168,7 @@ async def test_settled_raises_what_kept_the_embedder_from_it(
 async def test_settled_raises_nothing_when_the_embedder_recovered_meanwhile(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An error that was made up for is no error any more."""
+    """A later success clears an earlier error."""
     embedder = Broken(documents=True)
     async with memory_of(store, embedder) as memory:
         await memory.add_message("user", "The cello is in the attic.")
@@ -180,7 +180,7 @@ async def test_settled_raises_nothing_when_the_embedder_recovered_meanwhile(
 
 
 async def test_no_task_is_left_when_closed_while_embedding(store: Store) -> None:
-    """Closing stops the embedder's task, and what it would have done is done by the next memory."""
+    """Closing stops the task, and the next memory embeds the messages."""
     embedder = Held()
     memory = memory_of(store, embedder)
     before = others()
@@ -216,7 +216,7 @@ async def test_no_database_is_made_when_an_unused_memory_settles_and_closes(tmp_
 
 
 async def test_wordless_messages_are_not_looked_for_at_every_search(sqlite_url: str) -> None:
-    """A message without a word never gets a vector, so that it must not start the worker each time."""
+    """A message without a word never gets a vector, so it must not start the indexer each time."""
     async with Memory(sqlite_url, semantic_recall=True, embedder=Words(), resource_id="ada") as memory:
         await memory.add_message("user", "The cello is in the attic.")
         await memory.add_message("user", "\U0001f600")
@@ -224,29 +224,29 @@ async def test_wordless_messages_are_not_looked_for_at_every_search(sqlite_url: 
     handle = StoreHandle(sqlite_url)
     recaller = Recaller(handle, as_embedder(Words()))
     assert len(await recaller.search("cello", RecallSettings(top_k=1), scope=ADA)) == 1
-    assert not recaller._indexers  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the only sign of it
+    assert not recaller._indexers  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nothing else shows it
     await handle.close()
 
 
-async def test_memory_of_a_user_is_embedded_by_its_pieces_when_long(store: Store) -> None:
-    """A long message has a vector for each piece, and comes back as the piece that matches."""
+async def test_memory_of_a_user_is_embedded_by_its_segments_when_long(store: Store) -> None:
+    """A long message has a vector for each segment, and comes back as the segment that matches."""
     filler = "Nothing of note happened on that day, and so the diary goes on. " * 30
     text = f"{filler}\n\nThe cello is in the attic.\n\n{filler}"
     async with memory_of(store, Words(dimensions=256)) as memory:
         await memory.add_message("user", text)
         await memory.settled()
         (hit,) = await memory.query("cello attic")
-    assert hit.piece is not None
+    assert hit.segment is not None
     assert "The cello is in the attic." in hit.text
-    assert hit.text == text[slice(*hit.piece)]
+    assert hit.text == text[slice(*hit.segment)]
     assert len(hit.text) <= 1_000 < len(hit.message.text)
 
 
-async def test_two_recallers_on_one_store_do_the_work_of_each_other_harmlessly(store: Store) -> None:
-    """Two that embed the same messages at once both end well, and each message has one vector."""
+async def test_two_recallers_on_one_store_can_embed_the_same_messages(store: Store) -> None:
+    """Both finish without an error, and each message has one vector."""
     await store.append_turn([Message("user", f"Message {n}.") for n in range(50)], scope=ADA)
     both = [Recaller(StoreHandle(store), as_embedder(Words())) for _ in range(2)]
     for recaller in both:
-        recaller.saved(ADA, store)
+        recaller.schedule_indexing(ADA, store)
     await asyncio.gather(*(recaller.settled() for recaller in both))
     assert await embedded(store) == 50

@@ -1,4 +1,4 @@
-"""The cache of indexes: within its budget, always fresh, and safe for many at once."""
+"""The cache of indexes: within its budget, always fresh, and safe for concurrent searches."""
 
 import asyncio
 import threading
@@ -29,12 +29,12 @@ async def save(store: Store, user: str, *texts: str, tenant: int | None = None) 
 
 async def numbers(cache: IndexCache, scope: Scope, store: Store) -> list[int]:
     """Return the numbers of the messages that a user's index has."""
-    async with cache.index_of(scope, store) as index:
+    async with cache.open_index(scope, store) as index:
         return index.numbers.tolist()
 
 
 async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store: Store) -> None:
-    """The size never exceeds the budget, the last users are there, and all searches are right."""
+    """The size never exceeds the budget, the last users are cached, and all searches are right."""
     cache = IndexCache(BUDGET)
     scopes = [Scope(None, f"user {n}", "t") for n in range(1_000)]
     written = scopes[::10]
@@ -50,18 +50,18 @@ async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store:
 
 
 async def test_least_recently_searched_user_goes_first(store: Store) -> None:
-    """A user who is searched again and again stays, while others come and go."""
+    """A user who is searched often stays in the cache."""
     cache = IndexCache(100_000)
     often = await save(store, "often", "cello")
-    async with cache.index_of(often, store) as index:
+    async with cache.open_index(often, store) as index:
         kept = index
     for n in range(50):
         await numbers(cache, Scope(None, f"user {n}"), store)
-        async with cache.index_of(often, store) as index:
+        async with cache.open_index(often, store) as index:
             assert index is kept
 
 
-async def test_image_larger_than_the_budget_is_used_and_dropped(store: Store) -> None:
+async def test_index_larger_than_the_budget_is_used_and_dropped(store: Store) -> None:
     """A budget that is too small for one user costs time, not answers."""
     cache = IndexCache(10)
     scope = await save(store, "ada", "cello")
@@ -70,14 +70,14 @@ async def test_image_larger_than_the_budget_is_used_and_dropped(store: Store) ->
         assert (len(cache), cache.nbytes) == (0, 0)
 
 
-async def test_image_is_fresh_when_messages_come_and_go(store: Store) -> None:
+async def test_index_is_fresh_when_messages_come_and_go(store: Store) -> None:
     """Each use sees what was saved or removed right before it; only what is new is read."""
     cache = IndexCache()
     scope = await save(store, "ada", "one")
-    async with cache.index_of(scope, store) as first:
+    async with cache.open_index(scope, store) as first:
         assert len(first) == 1
     await save(store, "ada", "two", "three")
-    async with cache.index_of(scope, store) as second:
+    async with cache.open_index(scope, store) as second:
         assert second is first
         assert len(second) == 3
     await store.delete_thread(scope=scope)
@@ -87,7 +87,7 @@ async def test_image_is_fresh_when_messages_come_and_go(store: Store) -> None:
     assert len(await numbers(cache, scope, store)) == 1
 
 
-async def test_users_and_tenants_have_images_of_their_own(store: Store) -> None:
+async def test_users_and_tenants_have_indexes_of_their_own(store: Store) -> None:
     """The same user id in another tenant is somebody else."""
     recaller = Recaller(StoreHandle(store), None)
     for tenant, word in ((None, "cello"), (1, "violin"), (2, "flute")):
@@ -97,26 +97,28 @@ async def test_users_and_tenants_have_images_of_their_own(store: Store) -> None:
         assert [hit.text for hit in found] == [f"I play the {word}."]
 
 
-async def test_searches_at_once_are_all_right_while_others_save(store: Store) -> None:
-    """Many searches of one user and of many, with writes between them, each see all saved before."""
+async def test_concurrent_searches_are_right_while_others_save(store: Store) -> None:
+    """Each of many searches, of one user and of several, sees all messages saved before it."""
     async with Memory(
         store, tenant_id=None, semantic_recall=True, embedder=Words(), resource_id="x"
     ) as memory:
 
-        async def talk(user: str, count: int) -> None:
+        async def save_and_search(user: str, count: int) -> None:
             for n in range(count):
                 await memory.add_message("user", f"cello {user} number{n}", resource_id=user)
                 found = await memory.query(f"number{n}", top_k=1, message_range=0, resource_id=user)
                 assert [hit.text for hit in found] == [f"cello {user} number{n}"]
                 assert found.searched > n
 
-        await asyncio.gather(*(talk(f"user{n % 4}", 5) for n in range(4)), talk("user0x", 12))
+        await asyncio.gather(
+            *(save_and_search(f"user{n % 4}", 5) for n in range(4)), save_and_search("user0x", 12)
+        )
         await asyncio.gather(*(memory.query("cello", resource_id="user0") for _ in range(20)))
         await memory.settled()
 
 
-async def test_nothing_is_kept_when_an_image_cannot_be_read(store: Store) -> None:
-    """A store that is down leaves no entries behind, one for each user who asked."""
+async def test_nothing_is_kept_when_an_index_cannot_be_read(store: Store) -> None:
+    """A store that is down leaves no entries in the cache."""
     cache = IndexCache()
     await store.close()
     for n in range(20):
@@ -125,10 +127,10 @@ async def test_nothing_is_kept_when_an_image_cannot_be_read(store: Store) -> Non
     assert (len(cache), cache.nbytes) == (0, 0)
 
 
-async def test_image_is_whole_when_a_search_was_cancelled_while_it_grew(
+async def test_index_is_whole_when_a_search_was_cancelled_while_it_grew(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that still adds rows to an index nobody waits for any more spoils no later search."""
+    """A thread that still adds rows to an abandoned index spoils no later search."""
     handle, cache = StoreHandle(sqlite_url), IndexCache()
     store = await handle.get()
     scope = await save(store, "ada", "one")

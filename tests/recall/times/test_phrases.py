@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import InvalidArgumentError
-from recollect.recall.times.phrases import Interval, times_in
-from recollect.recall.times.words import MONTHS, NUMBERS, PARTS, SEASONS, UNITS, WEEKDAYS
+from recollect.recall.times.phrases import Interval, find_times
+from recollect.recall.times.words import DAY_PARTS, MONTHS, NUMBERS, SEASONS, UNITS, WEEKDAYS
 
 NOW = datetime(2023, 9, 13, 15, 30, tzinfo=UTC)
 """A Wednesday."""
@@ -190,7 +190,7 @@ def _days(interval: Interval) -> tuple[str, str]:
 @pytest.mark.parametrize(("question", "kind", "start", "end"), SINGLE)
 def test_time_is_found(question: str, kind: str, start: str, end: str) -> None:
     """A phrase means one span of days."""
-    (found,) = times_in(question, NOW)
+    (found,) = find_times(question, NOW)
     assert (found.kind, *_days(found)) == (kind, start, end)
     assert (found.any_year, found.weak) == (False, kind == "recent")
 
@@ -198,14 +198,14 @@ def test_time_is_found(question: str, kind: str, start: str, end: str) -> None:
 @pytest.mark.parametrize(("question", "kind", "start", "end"), ANY_YEAR)
 def test_any_year_is_said_when_none_is_named(question: str, kind: str, start: str, end: str) -> None:
     """Without a year it is the latest such time that has begun, but another year may be meant."""
-    (found,) = times_in(question, NOW)
+    (found,) = find_times(question, NOW)
     assert (found.kind, *_days(found), found.any_year) == (kind, start, end, True)
 
 
 @pytest.mark.parametrize("question", NOTHING)
 def test_nothing_is_found_when_words_only_look_like_times(question: str) -> None:
     """Verbs, names, prices, versions and the future are no times to search by."""
-    assert times_in(question, NOW) == []
+    assert find_times(question, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_each_time_is_found_when_a_question_has_several_or_one_is_ambiguous(
     question: str, days: list[str]
 ) -> None:
     """Both readings of a date count, and each of several times."""
-    assert sorted(_days(found)[0] for found in times_in(question, NOW)) == days
+    assert sorted(_days(found)[0] for found in find_times(question, NOW)) == days
 
 
 @pytest.mark.parametrize(
@@ -239,44 +239,44 @@ def test_each_time_is_found_when_a_question_has_several_or_one_is_ambiguous(
 )
 def test_part_of_a_day_has_its_hours(question: str, start: str, end: str) -> None:
     """Mornings and nights are shorter than a day."""
-    (found,) = times_in(question, NOW)
+    (found,) = find_times(question, NOW)
     assert (found.start.isoformat()[:13], found.end.isoformat()[:13]) == (start, end)
 
 
 def test_vague_word_is_left_out_when_there_is_a_date() -> None:
-    """Beside a date "recently" is seen from that date."""
-    (found,) = times_in("What did she recently watch on February 7, 2022?", NOW)
+    """Next to a date "recently" is relative to that date."""
+    (found,) = find_times("What did she recently watch on February 7, 2022?", NOW)
     assert (found.label, found.weak) == ("on February 7, 2022", False)
 
 
 def test_label_is_the_phrase_of_the_question() -> None:
     """The words come back as they were written, in their order."""
-    found = times_in("Was it LAST  week or on 7 May 2023?", NOW)
+    found = find_times("Was it LAST  week or on 7 May 2023?", NOW)
     assert [interval.label for interval in found] == ["LAST week", "on 7 May 2023"]
 
 
 def test_days_begin_at_midnight_in_the_zone_of_now() -> None:
-    """Yesterday in Tokyo is another stretch of UTC than elsewhere; a day can have 25 hours."""
-    (tokyo,) = times_in("yesterday", datetime(2023, 9, 13, 1, tzinfo=ZoneInfo("Asia/Tokyo")))
+    """Yesterday in Tokyo is another UTC interval than elsewhere; a day can have 25 hours."""
+    (tokyo,) = find_times("yesterday", datetime(2023, 9, 13, 1, tzinfo=ZoneInfo("Asia/Tokyo")))
     assert tokyo.start == datetime(2023, 9, 11, 15, tzinfo=UTC)
-    (berlin,) = times_in("yesterday", datetime(2023, 10, 30, 1, tzinfo=ZoneInfo("Europe/Berlin")))
+    (berlin,) = find_times("yesterday", datetime(2023, 10, 30, 1, tzinfo=ZoneInfo("Europe/Berlin")))
     assert berlin.end - berlin.start == timedelta(hours=25)
 
 
-def test_now_is_refused_when_it_has_no_time_zone() -> None:
+def test_now_is_rejected_when_it_has_no_time_zone() -> None:
     """A time without a zone could be anywhere."""
     with pytest.raises(InvalidArgumentError, match="time zone"):
-        times_in("yesterday", datetime(2023, 9, 13))  # noqa: DTZ001 - what is tested
+        find_times("yesterday", datetime(2023, 9, 13))  # noqa: DTZ001 - what is tested
 
 
 @pytest.mark.parametrize("now", [datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)])
 def test_times_outside_the_calendar_are_left_out(now: datetime) -> None:
     """At the ends of the calendar nothing breaks."""
     for question, *_ in [*SINGLE, *ANY_YEAR]:
-        assert len(times_in(question, now)) <= 1
+        assert len(find_times(question, now)) <= 1
 
 
-TABLES = (MONTHS, WEEKDAYS, UNITS, SEASONS, NUMBERS, PARTS)
+TABLES = (MONTHS, WEEKDAYS, UNITS, SEASONS, NUMBERS, DAY_PARTS)
 GLUE = ["last", "this", "past", "ago", "in", "on", "of", "the", "before", "vor", "hace", "il y a", ","]
 DIGITS = ["0", "7", "31", "1.", "3rd", "2023", "2100", "9999", "2023-05-07", "05/07/2023"]
 # Letters that patterns take for s, i and k, and half a character.
@@ -288,9 +288,9 @@ WORDS = [*sorted({word for table in TABLES for word in table}), *GLUE, *DIGITS, 
     st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=12).map(" ".join),
     st.datetimes(timezones=st.just(UTC)),
 )
-def test_any_words_give_spans_in_order(question: str, now: datetime) -> None:
-    """Whatever is asked and whenever: no error, and each span begins before it ends."""
-    for found in times_in(question, now):
+def test_any_words_give_valid_intervals(question: str, now: datetime) -> None:
+    """No question and no date raises an error, and each interval begins before it ends."""
+    for found in find_times(question, now):
         assert found.start < found.end
         assert found.label
 
@@ -300,8 +300,8 @@ def test_any_words_give_spans_in_order(question: str, now: datetime) -> None:
     ["may ", "last ", "1", "1 ", "2023-", "a few ", " ", "the last two ", "week before ", "5/", "yesterday "],
 )
 def test_time_is_bounded_when_the_question_is_hostile(part: str) -> None:
-    """A megabyte of what patterns start with costs no more than twenty of ordinary questions."""
+    """A megabyte of the beginnings of patterns costs at most 20 times a megabyte of questions."""
     question = long_text(part, 1_000_000)
-    assert len(times_in(question, NOW)) <= 16
+    assert len(find_times(question, NOW)) <= 16
     ordinary = long_text("What did Ann say last week of the trip on 3 May 2023? Or before? ", 1_000_000)
-    assert_costs_little_more(lambda text: times_in(text, NOW), ordinary, question)
+    assert_costs_little_more(lambda text: find_times(text, NOW), ordinary, question)

@@ -14,7 +14,7 @@ from recollect.backends.curated.entries import DELIMITER, Target, usage
 from recollect.guards.injection.rules import find_by_rules, find_standing_order
 from recollect.guards.injection.scoring import find_injections
 from recollect.guards.injection.word_classes import classify_words
-from recollect.text.normalizing import Style, normalise
+from recollect.text.normalizing import Style, normalize
 from recollect.text.unicode import remove_invisible
 
 # Notes are full of rules, names of tools and things to do, which look a little like an attack. So
@@ -65,7 +65,7 @@ def find_threat(text: str) -> str | None:
     usual = _usual_signs_taken_out(text)
     if remove_invisible(usual) != usual:
         return "it has invisible characters, which can hide words"
-    plain = normalise(text, _PLAIN)
+    plain = normalize(text, _PLAIN)
     for form in dict.fromkeys((text, plain)):
         if kind := _steering(form) or find_standing_order(form):
             return f"it reads like an attempt to steer the model ({kind})"

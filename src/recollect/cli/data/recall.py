@@ -67,11 +67,11 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
 async def _found(
     url: str, question: str, settings: "RecallSettings", scope: Scope, *, text_only: bool, explain: bool
 ) -> "Recall":
-    from recollect.recall.embedding.embedder import chosen_embedder
+    from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
 
     handle = StoreHandle(url)
-    recaller = Recaller(handle, chosen_embedder(None if text_only else UNSET))
+    recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
     try:
         return await recaller.search(question, settings, scope=scope, explain=explain)
     finally:

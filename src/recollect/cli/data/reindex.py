@@ -12,7 +12,7 @@ from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
-    from recollect.recall.embedding.indexer import Reindexed
+    from recollect.recall.embedding.indexer import ReindexResult
 
 Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
 Model = Annotated[
@@ -47,7 +47,7 @@ def reindex(  # noqa: PLR0917 - one for each option
 
 async def _reindexed(
     url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
-) -> "Reindexed":
+) -> "ReindexResult":
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
     from recollect.recall.embedding.indexer import reindex, users_of
 

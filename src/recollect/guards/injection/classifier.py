@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import RecollectError
 from recollect.guards.injection.scoring import to_probability
-from recollect.recall.embedding.minilm import embed_here
+from recollect.recall.embedding.minilm import embed_sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def classify(texts: Sequence[str]) -> list[float]:
 def embedding_log_odds(text: str) -> float:
     """Return what the regression says of a text, as log odds; above 0 it is more likely an attack."""
     weights = _weights()
-    return weights.bias + float(embed_here(text) @ weights.vector)
+    return weights.bias + float(embed_sync(text) @ weights.vector)
 
 
 @cache

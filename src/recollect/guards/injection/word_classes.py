@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from recollect.text.folding import Folded, fold
+from recollect.text.folding import FoldedText, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +162,7 @@ def classify_words(text: str, part: LexiconPart = "guard") -> ClassifiedText:
     return _classify(tokens, folded, lexicon)
 
 
-def _classify(tokens: list[_Token], folded: Folded, lexicon: _Lexicon) -> ClassifiedText:
+def _classify(tokens: list[_Token], folded: FoldedText, lexicon: _Lexicon) -> ClassifiedText:
     letters: list[str] = []
     spans: list[tuple[int, int]] = []
     place = 0

@@ -1,1 +1,1 @@
-"""Embedders, and the indexer that embeds stored messages."""
+"""Embedders, and the indexer that embeds stored messages in the background."""

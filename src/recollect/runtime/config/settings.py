@@ -33,7 +33,7 @@ from recollect.model_validation import Id, Problem, StrictModel, Text, find_prob
 from recollect.runtime.config.file import FOLDER, ConfigFile, can_be_secret, read_config
 from recollect.scope import Scope
 from recollect.storage.opening import sqlite_path, sqlite_url
-from recollect.validation import check_text
+from recollect.validation import MAX_INT, check_text
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""
@@ -230,7 +230,7 @@ class RuntimeConfig(Section):
     tools: Annotated[tuple[Annotated[str, AfterValidator(_check_tool)], ...], Strict(strict=False)] = ()
     guards: Annotated[tuple[GuardConfig, ...], Strict(strict=False)] = ()
     agent_id: Id = "recollect"
-    tenant_id: Annotated[int, Field(ge=1)] | None = None
+    tenant_id: Annotated[int, Field(ge=1, le=MAX_INT)] | None = None
     persist: Persist = "before"
     last_messages: Annotated[int, Field(ge=0, le=10_000)] = 40
     max_tool_rounds: Annotated[int, Field(ge=1, le=1_000)] = 10

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, get_args
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
-from recollect.recall.question import understand
+from recollect.recall.question import parse_question
 from recollect.recall.results import Hit
-from recollect.recall.settings import MOST_HITS, RecallSettings
+from recollect.recall.settings import MAX_HITS, RecallSettings
 from recollect.runtime.sessions.sessions import beginning_of, end_of, first_words, passage_around, talk_of
 from recollect.runtime.sessions.text import (
     SNIPPET_CHARACTERS,
@@ -140,7 +140,7 @@ class SessionSearch:
             self._recaller = Recaller(self._handle, None)
         scope = self._user if session_id is None else (await self._found(session_id))[1]
         settings = RecallSettings(
-            MOST_HITS,
+            MAX_HITS,
             threshold=_LEAST_RELEVANCE,
             scope="resource" if session_id is None else "thread",
             message_range=0,
@@ -171,7 +171,7 @@ def _terms_of(query: object) -> tuple[str, ...]:
     """Return the terms of a query; an error where there is nothing to look for."""
     if not isinstance(query, str):
         raise InvalidArgumentError("query", f"must be text, not {type(query).__name__}")
-    question = understand(query[:_LONGEST_QUERY], now())
+    question = parse_question(query[:_LONGEST_QUERY], now())
     if question.is_empty:
         raise InvalidArgumentError("query", "has no words to look for")
     return question.terms
@@ -191,7 +191,7 @@ async def _matched(
 ) -> SessionMatch:
     """Return what was found in a session, with what stands around the first of it."""
     found = [
-        SessionHit(hit.message, find_snippet(hit.message.text, wanted, hit.piece))
+        SessionHit(hit.message, find_snippet(hit.message.text, wanted, hit.segment))
         for hit in hits[:_HITS_SHOWN]
     ]
     first = found[0].message

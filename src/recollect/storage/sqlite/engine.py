@@ -36,7 +36,7 @@ class SqliteEngine:
         self.is_in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._long_connection = connections
         self._writer = Writer(self._write_connection, self._sql, path)
-        self._reader = ThreadPool(1, "recollect-reader", holds_fork=True)
+        self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
 
     @classmethod
     async def open(cls, path: str) -> Self:

@@ -107,7 +107,7 @@ class Writer:
         self._place = place
         self._in_memory = not connection.filename
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPool(1, "recollect-writer", holds_fork=True)
+        self._thread = ThreadPool(1, "recollect-writer", blocks_fork=True)
         self._pending: list[Job] = []
         self._flush_is_due = False
         self._connection_is_taken = False
