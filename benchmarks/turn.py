@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 from benchmarks.harness.machine import IN_MEMORY, describe_machine, is_in_memory, scratch_folder
-from benchmarks.harness.peers import make_bare_turn, make_instant_model
+from benchmarks.harness.peers import make_bare_stream, make_bare_turn, make_instant_model
 from benchmarks.harness.replay import messages_of
 from benchmarks.harness.report import (
     Part,
@@ -39,11 +39,17 @@ from recollect.pipeline.processor import Processor, StreamPart
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.store import Store
+from recollect.testing import ScriptedModel
 
 CHUNKS = 1_000
 """How many chunks the timed stream has."""
 
-_TURN_LIMIT, _STREAM_LIMIT = 0.15, 1.05
+_TURN_LIMIT = 0.15
+_STREAM_GOALS = (
+    ("through five pass-through processors, against none", 1.05, "five", "none"),
+    ("through an agent, against Pydantic AI's bare stream", 1.5, "none", "bare"),
+    ("of a local model through an agent, against Pydantic AI's bare stream", 0.5, "local", "bare"),
+)
 _LINEAR = 1.5  # how much faster than its length the memory of a stream may grow
 _LAST = 10
 _PROCESSORS = 5
@@ -142,17 +148,27 @@ def _compute_added(ours: float, store: float, bare: float) -> float:
 
 
 async def _measure_stream(sizes: TurnSizes, tick: Tick) -> Part:
-    """Race streams with and without processors."""
-    laps = {
-        name: make_lap(lambda agent=agent: _drain(agent))
-        for name, agent in {"five": _make_agent(CHUNKS, _PROCESSORS), "none": _make_agent(CHUNKS, 0)}.items()
+    """Race our streams, with and without processors, with each other and with the model layer's own."""
+    chunks = [_CHUNK] * CHUNKS
+    agents = {
+        "five": _make_agent(CHUNKS, _PROCESSORS),
+        "none": _make_agent(CHUNKS, 0),
+        "local": Agent(ScriptedModel([chunks])),
     }
+    laps = {name: make_lap(lambda agent=agent: _drain(agent)) for name, agent in agents.items()}
+    laps["bare"] = make_lap(make_bare_stream(make_instant_model(chunks), _PROMPT))
     found = await race(laps, rounds=sizes.stream_rounds, tries=sizes.stream_tries, tick=tick)
-    name = f"Streaming {CHUNKS:,} chunks through five pass-through processors, against none"
-    goal = ratio_goal(
-        name, _STREAM_LIMIT, compute_ratio(found["five"], found["none"]), found["five"], found["none"]
-    )
-    return Part([goal], {"streaming": figures_of(found)})
+    goals = [
+        ratio_goal(
+            f"Streaming {CHUNKS:,} chunks {name}",
+            limit,
+            compute_ratio(found[ours], found[other]),
+            found[ours],
+            found[other],
+        )
+        for name, limit, ours, other in _STREAM_GOALS
+    ]
+    return Part(goals, {"streaming": figures_of(found)})
 
 
 async def _measure_memory(short: int, long: int) -> Part:

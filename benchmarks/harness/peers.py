@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from recollect.agent.provider import to_model_messages
@@ -83,3 +84,15 @@ def make_bare_turn(
     agent = Agent(model)
     handed = to_model_messages(history, "", {})[: len(history)]  # it ends with an answer, not with a question
     return lambda: agent.run(prompt, message_history=handed)
+
+
+def make_bare_stream(model: FunctionModel, prompt: str) -> Callable[[], Awaitable[None]]:
+    """Return a function that reads one stream of the model layer, with nothing of ours around it."""
+    request: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(prompt)])]
+
+    async def drain() -> None:
+        async with model_request_stream(model, request) as stream:
+            async for _ in stream:
+                pass
+
+    return drain

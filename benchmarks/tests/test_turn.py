@@ -10,6 +10,8 @@ from benchmarks.cli import app
 GOALS = (
     ("SQLite: a turn with history, less the store's two operations: what it adds to a bare turn", 0.15),
     ("Streaming 1,000 chunks through five pass-through processors, against none", 1.05),
+    ("Streaming 1,000 chunks through an agent, against Pydantic AI's bare stream", 1.5),
+    ("Streaming 1,000 chunks of a local model through an agent, against Pydantic AI's bare stream", 0.5),
     ("Memory of a stream of 1,000 chunks through five processors and memory, against 100", 15.0),
 )
 
