@@ -23,7 +23,7 @@ IN_TIME = WRITES * PATIENCE / 2  # half of what they take if each waits for itse
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have writers give up early."""
     monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", PATIENCE)
-    monkeypatch.setattr("recollect.storage.sqlite.transactions._LATER_SECONDS", 0.05)
+    monkeypatch.setattr("recollect.storage.sqlite.transactions._MIN_WAIT_SECONDS", 0.05)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from recollect import (
     MemoryEntry,
     MemoryNotFoundError,
     Message,
-    Placed,
+    Placement,
     SearchRow,
     StateEntry,
     Thread,
@@ -120,7 +120,7 @@ class ModelUser:
         *,
         run_id: str | None,
         time: datetime,
-    ) -> list[Placed]:
+    ) -> list[Placement]:
         """Keep what is new of a turn under the given numbers, and say where all of it stands."""
         for message in turn:
             self._refuse_elsewhere(place, message.id)
@@ -132,7 +132,7 @@ class ModelUser:
             for message, number in zip(fresh, numbers, strict=True):
                 thread.add(message, number, run_id)
         stored = {kept.message.id: kept for kept in self.threads[place].messages}
-        return [Placed(stored[message.id].position, stored[message.id].number) for message in turn]
+        return [Placement(stored[message.id].position, stored[message.id].number) for message in turn]
 
     def _refuse_elsewhere(self, place: Place, message_id: str) -> None:
         for other, thread in self.threads.items():

@@ -23,7 +23,7 @@ from tests.support.profiles import count_examples
 from recollect import (
     MemoryEntry,
     Message,
-    Placed,
+    Placement,
     ReasoningPart,
     RecollectError,
     Scope,
@@ -182,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.moved = (who, place)
         scope, user = self.scope(who, place), self.users[who]
         placed = self.outcome(lambda: self.run(self.store.append_turn(turn, scope=scope, run_id=run_id)))
-        places = cast("list[Placed]", placed) if isinstance(placed, list) else []
+        places = cast("list[Placement]", placed) if isinstance(placed, list) else []
         fresh = [item.number for item in places if item.number > self.highest]
         self.note_new(fresh)
         assert placed == self.outcome(

@@ -16,7 +16,7 @@ import pytest
 from psycopg import errors, sql
 from tests.storage import readings
 
-from recollect import ConflictError, Message, Placed, Scope, Store, ToolCall, ToolResult, open_store
+from recollect import ConflictError, Message, Placement, Scope, Store, ToolCall, ToolResult, open_store
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
 from recollect.storage.records import MessageVectors
@@ -332,7 +332,7 @@ async def test_numbers_grow_in_the_order_of_commits(plain_url: str, filled_url: 
 
 
 async def _until_it_waits(
-    work: asyncio.Task[list[Placed]], watcher: psycopg.AsyncConnection[tuple[Any, ...]]
+    work: asyncio.Task[list[Placement]], watcher: psycopg.AsyncConnection[tuple[Any, ...]]
 ) -> None:
     """Ask the server again and again until the work waits for a lock, or is done without one."""
     while not work.done():

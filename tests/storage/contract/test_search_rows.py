@@ -14,7 +14,7 @@ from tests.storage.contract.samples import (
 
 from recollect.messages import FilePart, Message, ReasoningPart, TextPart
 from recollect.scope import Scope
-from recollect.storage.records import Placed, SearchRow
+from recollect.storage.records import Placement, SearchRow
 from recollect.storage.rows import to_micros
 from recollect.storage.store import Store
 from recollect.text.terms import analyse
@@ -141,7 +141,7 @@ async def test_rows_are_made_anew_by_an_import(store: Store) -> None:
     assert [row.number for row in (await store.search_rows(scope=OTHERS[1])).rows] == numbers
 
 
-def _row(place: Placed, message: Message) -> SearchRow:
+def _row(place: Placement, message: Message) -> SearchRow:
     terms = analyse(message.text)
     return SearchRow(
         number=place.number,

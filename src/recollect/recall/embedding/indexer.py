@@ -19,7 +19,7 @@ import numpy as np
 from recollect.errors import EmbedderError, RecollectError
 from recollect.recall.index.user_index import check_same_model
 from recollect.scope import Scope
-from recollect.storage.records import MessageVectors, Unembedded
+from recollect.storage.records import MessageVectors, UnembeddedMessages
 from recollect.text.segments import pieces
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Indexer:
             raise refused
 
     async def _embed_one_by_one(
-        self, waiting: Unembedded, scope: Scope, store: Store, error: EmbedderError
+        self, waiting: UnembeddedMessages, scope: Scope, store: Store, error: EmbedderError
     ) -> EmbedderError:
         """Embed the messages of a batch that failed by themselves; if all fail, the embedder is broken."""
         done = 0
@@ -135,7 +135,7 @@ class Indexer:
             self._done_up_to.popitem(last=False)
 
 
-async def embed_messages(embedder: Embedding, waiting: Unembedded, scope: Scope, store: Store) -> int:
+async def embed_messages(embedder: Embedding, waiting: UnembeddedMessages, scope: Scope, store: Store) -> int:
     """Embed messages and keep their vectors, unless they are gone by then; return how many were kept."""
     spans = [pieces(message.text) for message in waiting.messages]
     texts = [

@@ -51,13 +51,13 @@ ORDER BY position
 SELECT {message_columns} FROM messages WHERE {this_thread}
 ORDER BY position LIMIT coalesce(:limit, -1) OFFSET :offset
 
--- name: talk_newest_first
+-- name: user_history
 -- What user and assistant said, over all threads, apps and projects of the user.
 SELECT {message_columns} FROM messages
 WHERE {this_user} AND term_hashes IS NOT NULL
 ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
 
--- name: count_talk
+-- name: count_user_history
 SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
