@@ -1,4 +1,4 @@
-"""Names that load late are the same for a checker, for an import and for a star."""
+"""Lazily imported names are the same for a checker, for an import and for a star."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ import recollect
 from recollect._lazy import LAZY
 
 
-def test_late_names_are_those_that_a_checker_is_told() -> None:
+def test_lazy_names_are_those_that_a_checker_sees() -> None:
     """The table agrees with the imports that only checkers see."""
     tree = parsed(Path(recollect.__file__).read_text("utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
@@ -25,7 +25,7 @@ def test_late_names_are_those_that_a_checker_is_told() -> None:
     assert {name for names in LAZY.values() for name in names} <= set(recollect.__all__)
 
 
-def test_a_late_name_loads_its_module_when_it_is_used() -> None:
+def test_a_lazy_name_loads_its_module_when_it_is_used() -> None:
     """Not before, and not for another name."""
     code = """
 import sys, recollect

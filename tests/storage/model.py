@@ -71,7 +71,7 @@ class KeptThread:
         return None
 
     def units(self) -> list[int]:
-        """Return for each message the index of the first one that must not be parted from it.
+        """Return for each message the index of the first one that must not be separated from it.
 
         A result belongs to the nearest call of its id before it, with all that stands between.
         """
@@ -85,15 +85,15 @@ class KeptThread:
             calls |= {call.id: index for call in kept.message.tool_calls}
         return starts
 
-    def whole(self, first: int, behind: int) -> list[KeptMessage]:
+    def whole(self, first: int, end: int) -> list[KeptMessage]:
         """Return the messages from an index up to another, with the rest of the units at both ends."""
-        if first >= behind:
+        if first >= end:
             return []
         starts = self.units()
         first = starts[first]
-        while behind < len(starts) and starts[behind] == starts[behind - 1]:
-            behind += 1
-        return self.messages[first:behind]
+        while end < len(starts) and starts[end] == starts[end - 1]:
+            end += 1
+        return self.messages[first:end]
 
     @property
     def last_message_at(self) -> datetime | None:
@@ -170,14 +170,14 @@ class ModelUser:
     def messages_by_id(
         self, place: Place, ids: Sequence[str], around: tuple[int, int], *, all_threads: bool
     ) -> list[tuple[Place, KeptMessage]]:
-        """Return messages by id with so many before and behind each, in order of their numbers."""
+        """Return messages by id with so many before and after each, in order of their numbers."""
         found: dict[int, tuple[Place, KeptMessage]] = {}
         for other, thread in self._of_app(place, all_threads=all_threads).items():
             for message_id in ids:
                 index = thread.find(message_id)
                 if index is not None:
-                    behind = min(index + 1 + around[1], len(thread.messages))
-                    window = thread.whole(max(index - around[0], 0), behind)
+                    end = min(index + 1 + around[1], len(thread.messages))
+                    window = thread.whole(max(index - around[0], 0), end)
                     found |= {kept.number: (other, kept) for kept in window}
         return [found[number] for number in sorted(found)]
 
@@ -254,7 +254,7 @@ class ModelUser:
         )
 
     def list_threads(self, place: Place) -> list[Thread]:
-        """Return the threads beside a place, the latest talk first."""
+        """Return the threads beside a place, the latest message first."""
         threads = sorted(
             (self.thread(other) for other in self._of_app(place, all_threads=True)), key=lambda item: item.id
         )
@@ -425,9 +425,9 @@ def _facts(message: Message, *place: object) -> tuple[object, ...]:
     return (message.id, message.role, message.origin, message.body, message.metadata, created_at, *place)
 
 
-def _up_to(thread: KeptThread, behind: int, limit: int | None) -> list[KeptMessage]:
-    first = 0 if limit is None else max(behind - limit, 0)
-    return thread.whole(first, behind)
+def _up_to(thread: KeptThread, end: int, limit: int | None) -> list[KeptMessage]:
+    first = 0 if limit is None else max(end - limit, 0)
+    return thread.whole(first, end)
 
 
 def _search_row(place: Place, kept: KeptMessage) -> SearchRow:

@@ -60,7 +60,7 @@ MESSAGE = st.builds(
     origin=st.sampled_from((None, *ORIGINS)),
 )
 TURN = st.lists(MESSAGE, min_size=1, max_size=4, unique_by=lambda message: message.id)
-TOOL_TALK = st.lists(
+TOOL_PARTS = st.lists(
     st.one_of(
         st.tuples(CALL), st.tuples(RESULT), st.tuples(RESULT, RESULT), st.tuples(RESULT, CALL), st.just(())
     ),
@@ -102,7 +102,7 @@ class StoreMachine(RuleBasedStateMachine):
     opened: ClassVar[OpenStore]
 
     def __init__(self) -> None:
-        """Begin with six users of whom nothing is kept."""
+        """Begin with six users without data."""
         super().__init__()
         self.store = self.opened.store
         self.opened.clock.time = START
@@ -404,13 +404,13 @@ def test_store_equals_the_model_when_anything_is_done(opened: OpenStore) -> None
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("opened", ["memory"], indirect=True)
 @settings(PATIENT, max_examples=count_examples(1.5))
-@given(talk=TOOL_TALK, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
-def test_no_reading_parts_a_call_from_its_results_when_turns_are_cut_anywhere(
-    opened: OpenStore, talk: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str
+@given(bodies=TOOL_PARTS, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
+def test_no_reading_separates_a_call_from_its_results_when_turns_are_cut_anywhere(
+    opened: OpenStore, bodies: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str
 ) -> None:
     """Calls and results in any order, spread over any turns, are read and deleted as the model says."""
     machine = _machine(opened)()
-    messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(talk)]
+    messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(bodies)]
     ends = [*sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
     for start, end in zip([0, *ends], ends, strict=False):
         machine.append_turn(ANN, PLACES[0], messages[start:end], None)

@@ -84,7 +84,7 @@ for call in (lambda: users.count_messages("ann", tenant_id=1), users.connect):
     lines = _run(code).splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert line.startswith("InvalidArgumentError url: give an address (sqlite:///file.db")
+        assert line.startswith("InvalidArgumentError url: give a database URL (sqlite:///file.db")
         assert "RECOLLECT_DATABASE_URL" in line
 
 

@@ -92,7 +92,7 @@ def _check_run(rows: Sequence[Row], entries: Sequence[Entry], run_id: str | None
     contents = {message.id: (message.role, message.body) for message in stored}
     if stored and contents != {name: (message.role, message.body) for name, message in given.items()}:
         raise ConflictError(
-            f"the run {run_id!r} is already stored with another turn; give each run another id"
+            f"the run {run_id!r} is already stored with another turn; give each run an id of its own"
         )
 
 
@@ -153,7 +153,7 @@ def map_stored_places(found: Sequence[Row], keys: Params) -> dict[str, Placement
         if thread_id != keys["thread_id"]:
             raise ConflictError(
                 f"the message id {message_id!r} is already used in thread {thread_id!r} of this user; "
-                "give the message another id"
+                "give the message an id of its own"
             )
     return {message_id: Placement(position, number) for message_id, _, position, number, _ in found}
 
