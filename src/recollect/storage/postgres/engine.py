@@ -52,7 +52,10 @@ class PostgresEngine:
         await self._pool.close()
 
     async def _run_with_retry(self, work: Work[T], tenant: int, begin: LiteralString) -> T:
-        """Run a transaction, and retry it once if the connection was lost before the commit was sent."""
+        """Run a transaction, and retry it once if the connection was lost.
+
+        A write is not retried once its commit was sent: it may be stored.
+        """
         attempt = Attempt(work, tenant, self._sql, begin)
         try:
             return await self._run(attempt)
