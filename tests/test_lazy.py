@@ -1,4 +1,4 @@
-"""Names that load lazily are the same for a checker, for an import and for a star."""
+"""Lazily imported names are the same for a checker, for an import and for a star."""
 
 import ast
 import subprocess
@@ -13,7 +13,7 @@ import recollect
 from recollect._lazy import LAZY
 
 
-def test_lazy_names_are_those_that_a_checker_is_told() -> None:
+def test_lazy_names_are_those_that_a_checker_sees() -> None:
     """The table agrees with the imports that only checkers see."""
     tree = parsed(Path(recollect.__file__).read_text("utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))

@@ -26,7 +26,7 @@ from recollect.validation import (
     check_tenant,
     check_text,
     check_time,
-    json_text,
+    encode_json,
 )
 
 BAD_IDS: tuple[object, ...] = ("", "x" * 513, "é" * 257, "a\0b", "\ud800", 5, True, b"x", [], ("x",))
@@ -264,7 +264,7 @@ def test_time_is_refused_when_utc_cannot_tell_it() -> None:
 def test_json_passes_when_nothing_would_be_lost(value: object) -> None:
     """What JSON can hold is accepted; a tuple counts as a list."""
     check_json(value, "argument")
-    assert json_text(value, "argument")
+    assert encode_json(value, "argument")
 
 
 @pytest.mark.parametrize(
@@ -315,18 +315,18 @@ def test_json_object_must_be_a_dict() -> None:
 
 def test_json_text_is_compact_and_keeps_unicode() -> None:
     """The text is as short as it can be and needs no escapes for other scripts."""
-    assert json_text({"b": [1, 0.5, None], "a": "日本"}, "argument") == '{"b":[1,0.5,null],"a":"日本"}'
+    assert encode_json({"b": [1, 0.5, None], "a": "日本"}, "argument") == '{"b":[1,0.5,null],"a":"日本"}'
 
 
 def test_json_text_is_refused_when_it_cannot_be_written() -> None:
     """A number of thousands of digits, or what slipped in after the check, is an error of ours."""
     for value in (10**5000, float("nan"), {"a": {1}}, {"a": object()}):
-        assert _refused(json_text, value).argument == "argument"
+        assert _refused(encode_json, value).argument == "argument"
 
 
 def test_json_text_has_a_largest_size() -> None:
     """A value is measured as the text that is stored."""
-    assert "bytes long" in _refused(json_text, ["x" * 1024] * (MAX_TEXT_BYTES // 1024)).problem
+    assert "bytes long" in _refused(encode_json, ["x" * 1024] * (MAX_TEXT_BYTES // 1024)).problem
 
 
 def test_error_about_a_hostile_place_is_short() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message, ToolCall, ToolResult
-from recollect.tool_pairs import assign_units, late_results, pair_calls
+from recollect.tool_pairs import assign_units, find_earlier_calls, pair_calls
 
 
 def said(*parts: str) -> Message:
@@ -70,7 +70,7 @@ def test_several_results_of_one_message_are_in_its_unit() -> None:
 
 
 def test_units_that_overlap_become_one() -> None:
-    """A second call between a call and its result is parted from neither."""
+    """A second call between a call and its result is separated from neither."""
     assert units(said("+a"), said("+b"), said("-a"), said("-b"), said("ok")) == [10, 10, 10, 10, 14]
 
 
@@ -80,16 +80,16 @@ def test_result_joins_the_unit_of_a_call_before_the_turn() -> None:
 
 
 def test_result_without_a_call_is_a_unit_of_its_own() -> None:
-    """Nobody knows what it answers, or its call comes only behind it."""
+    """Nobody knows what it answers, or its call comes only after it."""
     assert units(said("hi"), said("-a")) == [10, 11]
     assert units(said("-a"), said("+a"), earlier={"b": 3}) == [10, 11]
 
 
 def test_call_is_late_when_it_was_made_before_the_turn() -> None:
-    """What is called and answered in the turn is not, and neither is what is called behind its answer."""
-    assert late_results([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
-    assert late_results([said("-a"), said("+a")]) == {"a"}
-    assert late_results([said("hi"), said("+a")]) == set()
+    """What is called and answered in the turn is not, and neither is what is called after its answer."""
+    assert find_earlier_calls([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
+    assert find_earlier_calls([said("-a"), said("+a")]) == {"a"}
+    assert find_earlier_calls([said("hi"), said("+a")]) == set()
 
 
 @given(st.lists(st.sampled_from(["+a", "-a", "+b", "-b", "hi"]), max_size=9))

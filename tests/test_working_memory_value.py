@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recollect import InvalidArgumentError, WorkingMemory
-from recollect.working_memory import MAX_BYTES, encode
+from recollect.working_memory import MAX_BYTES, encode_fields
 
 
 def test_fields_read_as_keys_and_as_attributes() -> None:
@@ -63,6 +63,6 @@ def test_changing_what_to_dict_gives_leaves_the_value() -> None:
     "values", [{"a": "x" * MAX_BYTES}, {"a": "ä" * (MAX_BYTES // 2)}, {"x" * MAX_BYTES: 1}]
 )
 def test_too_much_is_refused(values: dict[str, object]) -> None:
-    """It is shown with every prompt, so it has a limit, in bytes."""
-    with pytest.raises(InvalidArgumentError, match="shown with every prompt"):
-        encode(values, "patch")
+    """Every prompt contains it, so it has a limit, in bytes."""
+    with pytest.raises(InvalidArgumentError, match="every prompt contains it"):
+        encode_fields(values, "patch")

@@ -19,11 +19,11 @@ from recollect.scope import Scope
 from recollect.storage.engine import Params, Transaction
 from recollect.storage.postgres.connection import Connection
 from recollect.storage.postgres.connection import prepare as prepare_postgres
-from recollect.storage.records import Placed
+from recollect.storage.records import Placement
 from recollect.storage.rows import thread_keys
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import Database, prepare
-from recollect.storage.turns import Entry, encode, extension, insertions
+from recollect.storage.turns import Entry, build_extension, build_inserts, encode_entry
 
 T = TypeVar("T")
 
@@ -153,8 +153,8 @@ def _make_rows(
     keys: Params, entries: list[Entry], position: int, number: int
 ) -> dict[str, list[dict[str, object]]]:
     """Return the rows that the store would write, with an id for each message."""
-    places = {entry.message.id: Placed(position + i, number + i) for i, entry in enumerate(entries)}
-    statements = _run_without_database(insertions(keys, entries, places))
+    places = {entry.message.id: Placement(position + i, number + i) for i, entry in enumerate(entries)}
+    statements = _run_without_database(build_inserts(keys, entries, places))
     rows = {name: cast("Any", params) for name, params in statements if name in _TABLES}
     for offset, row in enumerate(rows["insert_message"]):
         row |= {"message_id": f"{number + offset:024}", "created_at": _FIRST_TIME + number}
@@ -171,7 +171,7 @@ def _run_without_database(body: Transaction[T]) -> T:
 
 
 def _make_entries(turn: tuple[str, str]) -> list[Entry]:
-    return [encode(message, None) for message in messages_of(turn)]
+    return [encode_entry(message, None) for message in messages_of(turn)]
 
 
 def _make_user_rows(owners: Sequence[Owner]) -> list[Params]:
@@ -182,7 +182,7 @@ def _make_thread_rows(owners: Sequence[Owner]) -> list[Params]:
     threads = [thread for owner in owners for thread in owner.threads()]
     turn, time = _make_entries(("first", "second")), _FIRST_TIME + _count_messages(owners)
     rows = [
-        extension(thread_keys(scope), turn * (length // 2), length + 1, time).params
+        build_extension(thread_keys(scope), turn * (length // 2), length + 1, time).params
         for scope, length in threads
     ]
     return cast("list[Params]", rows)

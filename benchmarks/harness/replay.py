@@ -10,7 +10,7 @@ from typing import Any, LiteralString, NamedTuple, TypeVar
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.engine import Engine, Params, Results, Row, Statement, Step, Work
+from recollect.storage.engine import Params, Results, Row, Statement, Step, StorageEngine, Work
 from recollect.storage.postgres.connection import Connection
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, prepare
@@ -25,7 +25,7 @@ _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"
 class Recorder:
     """An engine that records the statements of each transaction."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: StorageEngine) -> None:
         self.name = engine.name
         self.is_in_memory = engine.is_in_memory
         self.transactions: list[list[Statement]] = []

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from tests.support.databases import postgres_database, postgres_server, run_sql
 
-from recollect.storage.postgres.connection import place_of
-from recollect.storage.postgres.faults import translate
+from recollect.storage.postgres.connection import describe_url
+from recollect.storage.postgres.faults import translate_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ def _role_on(url: str) -> Generator[Server]:
 
 
 def _create_role(url: str, role: str) -> None:
-    place = place_of(url)
+    place = describe_url(url)
     try:
         run_sql(url, cast("LiteralString", f'CREATE ROLE "{role}"'))
     except psycopg.Error as error:
-        raise translate(error, place) from error
+        raise translate_error(error, place) from error
 
 
 def _as_role(url: str, role: str) -> str:

@@ -27,26 +27,25 @@
         │   └── WrongOwnerError
         └── EraseIncompleteError
 
-The class docstring is the default message, and `code` is the stable name that
-machines may match on. A driver's exception never leaves the package: it stays
-reachable as `__cause__`. Nothing here is called `MemoryError`, because that name
-is Python's own.
+The class docstring is the default message, and `code` is a stable name for
+programs to match. A driver's exception never leaves the package: it is the
+`__cause__` of ours. The base is not called `MemoryError`, because that is
+Python's own name for running out of memory.
 """
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
-_LONGEST_NAME = 200  # a place inside a hostile JSON value can be a name of megabytes
+_MAX_NAME_LENGTH = 200  # a path inside a hostile JSON value can have megabytes
 
 
 class RecollectError(Exception):
-    """Something in recollect went wrong."""
+    """Something in recollect went wrong; the base of all errors of the package."""
 
     code: ClassVar[str] = "error"
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the class docstring's first line where no message is given."""
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
 
 
@@ -56,40 +55,37 @@ class InvalidArgumentError(RecollectError, ValueError):
     code = "invalid_argument"
 
     def __init__(self, argument: str, problem: str) -> None:
-        """Name the argument and say what is wrong with it."""
-        self.argument = argument if len(argument) <= _LONGEST_NAME else argument[:_LONGEST_NAME] + "..."
+        self.argument = argument if len(argument) <= _MAX_NAME_LENGTH else argument[:_MAX_NAME_LENGTH] + "..."
         self.problem = problem
         super().__init__(f"{self.argument}: {problem}")
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        """Keep both parts when the error crosses a process border."""
+        # Exceptions pickle their `args`, which hold the joined message, not the two parts.
         return type(self), (self.argument, self.problem)
 
 
 class ConfigError(RecollectError, ValueError):
-    """The configuration file has something that cannot be accepted; nothing was loaded."""
+    """The configuration file has a key or value that cannot be accepted; nothing was loaded."""
 
     code = "invalid_config"
 
     def __init__(self, key: str, problem: str) -> None:
-        """Name the key, as in memory.gateway.topK, and say what is wrong with it."""
-        self.key = key
+        self.key = key  # dotted, as in memory.gateway.topK
         self.problem = problem
         super().__init__(f"{key}: {problem}")
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        """Keep both parts when the error crosses a process border."""
         return type(self), (self.key, self.problem)
 
 
 class InvalidRoleError(InvalidArgumentError):
-    """The role is not one that is allowed here."""
+    """The role is not allowed here."""
 
     code = "invalid_role"
 
 
 class MemoryNotFoundError(RecollectError, LookupError):
-    """What was to be changed or deleted is not there."""
+    """What the caller wants to change or delete does not exist."""
 
     code = "not_found"
 
@@ -101,7 +97,7 @@ class ConflictError(RecollectError):
 
 
 class StaleChangeError(ConflictError):
-    """A change of curated memory no longer fits, because the file has changed since; it was not made."""
+    """A change of curated memory no longer fits, because the file has changed since; nothing was changed."""
 
     code = "stale_change"
 
@@ -119,30 +115,30 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelNotAskableError(ModelUnavailableError):
-    """The run's model cannot be asked for values, as the offline one; skip what needs an answer."""
+    """The run's model cannot be asked for values, for example the offline one; skip what needs an answer."""
 
     code = "model_not_askable"
 
 
 class EmbedderError(RecollectError):
-    """The embedder failed, or gave vectors that cannot be used."""
+    """The embedder failed, or returned vectors that cannot be used."""
 
     code = "embedder"
 
 
 class EmbedderChangedError(EmbedderError):
-    """The stored vectors are of another embedding model: run `recollect reindex`."""
+    """The stored vectors come from another embedding model: run `recollect reindex`."""
 
     code = "embedder_changed"
 
 
 class MemoryGatewayError(RecollectError):
-    """The memory gateway did not do what it was asked."""
+    """A request to the memory gateway failed."""
 
     code = "memory_gateway"
 
     def __init__(self, operation: str, path: str, category: str, status: int | None = None) -> None:
-        """Say which call it was and what went wrong; nothing of what was sent or came back belongs here."""
+        # Never the request or the response: they hold the user's data.
         self.operation = operation
         self.path = path
         self.category = category
@@ -151,7 +147,6 @@ class MemoryGatewayError(RecollectError):
         super().__init__(f"memory gateway: {operation} (POST {path}) failed: {category}{answered}")
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, int | None]]:
-        """Keep all parts when the error crosses a process border."""
         return type(self), (self.operation, self.path, self.category, self.status)
 
 
@@ -169,7 +164,7 @@ class MissingExtraError(RecollectError, ImportError):
 
 
 class ProcessorError(RecollectError):
-    """A processor gave back something that its hook must not give back; nothing was saved."""
+    """A processor returned something that its hook must not return; nothing was saved."""
 
     code = "processor"
 
@@ -183,7 +178,7 @@ class ProcessorError(RecollectError):
 
 
 class StorageError(RecollectError):
-    """The database could not do what was asked; nothing was half-written."""
+    """The database failed; nothing was half-written."""
 
     code = "storage"
 
@@ -195,7 +190,7 @@ class StorageUnavailableError(StorageError):
 
 
 class StorageReadOnlyError(StorageError):
-    """The database can be read but not written."""
+    """The database is read-only."""
 
     code = "storage_read_only"
 
@@ -213,13 +208,13 @@ class StorageCorruptError(StorageError):
 
 
 class StorageBusyError(StorageError):
-    """Others kept the database busy for longer than the waiting time."""
+    """Other writers kept the database busy for too long; try again."""
 
     code = "storage_busy"
 
 
 class NewerDatabaseError(StorageError):
-    """The database was written by a newer recollect than this one."""
+    """A newer version of recollect has updated the database; upgrade recollect."""
 
     code = "newer_database"
 
@@ -244,15 +239,15 @@ class EraseIncompleteError(StorageError):
 
 @contextmanager
 def requires_extra(extra: str) -> Generator[None]:
-    """Say which extra to install where an import within the block fails."""
+    """Raise `MissingExtraError` where an import within the block fails."""
     try:
         yield
     except ImportError as error:
         raise MissingExtraError(extra) from error
 
 
-def reported(problems: Sequence[RecollectError]) -> RecollectError:
-    """Return the one error that stands for several; what is wrong with the storage comes first."""
+def combine_errors(problems: Sequence[RecollectError]) -> RecollectError:
+    """Return one error with the messages of all; its type is that of a storage error, if there is one."""
     if len(problems) == 1:
         return problems[0]
     first = next((one for one in problems if isinstance(one, StorageError)), problems[0])

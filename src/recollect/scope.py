@@ -1,8 +1,8 @@
 """Whose data a call is about.
 
-Every storage method takes a `Scope`, keyword-only and required: there is no call that
-means "everybody". Inside the database None is the reserved tenant 0, because SQL's NULL
-is equal to nothing and slips through unique, primary and foreign keys.
+Every storage method takes a `Scope`, keyword-only and required, so that no call can mean
+"everybody" by accident. The database stores the tenant None as the reserved tenant 0, because
+SQL's NULL equals nothing and so escapes unique, primary and foreign keys.
 """
 
 import enum
@@ -12,10 +12,10 @@ from recollect.errors import InvalidArgumentError
 from recollect.validation import check_id, check_tenant
 
 DEFAULT_THREAD = "default"
-"""The thread of a user for whom no thread was named."""
+"""The thread of a caller that names none."""
 
 SYSTEM_TENANT = 0
-"""How the tenant None is written in key columns; no real tenant can have it."""
+"""The tenant None in key columns; real tenants begin at 1."""
 
 
 class Unset(enum.Enum):
@@ -25,7 +25,7 @@ class Unset(enum.Enum):
 
 
 UNSET = Unset.UNSET
-"""Stands for a tenant that was not given, because None is one."""
+"""The default of a tenant argument: None is itself a tenant, so it cannot mean "not given"."""
 
 
 class PerCall(enum.Enum):
@@ -40,10 +40,10 @@ PER_CALL = PerCall.PER_CALL
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One tenant's user, and within it maybe one thread.
+    """A user of a tenant, and optionally one of the user's threads.
 
-    `thread_id=None` means all threads of the user, and is accepted only by the methods
-    that say so. `app_id` and `project_id` split one user's threads into separate sets.
+    `thread_id=None` means all threads of the user; only methods that say so accept it.
+    `app_id` and `project_id` split one user's threads into separate sets.
     """
 
     tenant_id: int | None
@@ -53,7 +53,6 @@ class Scope:
     project_id: str = "default"
 
     def __post_init__(self) -> None:
-        """Refuse ids that could not be stored or told apart."""
         check_tenant(self.tenant_id)
         check_id(self.user_id, "user_id")
         if self.thread_id is not None:
@@ -68,16 +67,16 @@ class Scope:
 
     @property
     def required_thread_id(self) -> str:
-        """The thread, or an error where the scope names none."""
+        """The thread; raises where the scope names none."""
         if self.thread_id is None:
-            raise InvalidArgumentError("scope", "must name a thread here (thread_id is None)")
+            raise InvalidArgumentError("scope", "must name a thread here; thread_id is None")
         return self.thread_id
 
     def with_thread(self, thread_id: str | None) -> "Scope":
-        """Return the same user's scope with another thread, or with all of them."""
+        """Return the scope with another thread, or None for all threads."""
         return replace(self, thread_id=thread_id)
 
 
 def tenant_of_key(tenant_key: int) -> int | None:
-    """Return the tenant that a key column's value stands for."""
+    """Return the tenant of a key column's value: the inverse of `Scope.tenant_key`."""
     return None if tenant_key == SYSTEM_TENANT else tenant_key

@@ -59,8 +59,8 @@ def assign_units(
     return units
 
 
-def late_results(turn: Sequence[Message]) -> set[str]:
-    """Return the calls that a turn answers but that were made before it."""
+def find_earlier_calls(turn: Sequence[Message]) -> set[str]:
+    """Return the ids of calls that were made before the turn and are answered in it."""
     return {result.call_id for _, result, made in _match_results(turn) if made is None}
 
 

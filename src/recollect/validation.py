@@ -1,8 +1,8 @@
-"""Checks of what callers pass in, made before anything is written.
+"""Checks of arguments, made before anything is written.
 
 Both engines get the same rules, the stricter of the two where they differ: PostgreSQL
-takes no NUL, and neither can encode a lone surrogate, so no text may hold one.
-Every refusal is an `InvalidArgumentError` that names the argument.
+stores no NUL, and neither engine can encode a lone surrogate, so no text may contain one.
+Each check returns the value or raises an `InvalidArgumentError` that names the argument.
 """
 
 import json
@@ -17,20 +17,20 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 MAX_ID_BYTES = 512
-"""The longest id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
+"""The maximum length of an id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
 
 MAX_TEXT_BYTES = 32 * 1024 * 1024
-"""The longest text or JSON value that is stored as one value, in bytes of UTF-8."""
+"""The maximum length of one text or JSON value, in bytes of UTF-8."""
 
 MAX_JSON_DEPTH = 64
-"""How deep the lists and dicts of a JSON value may be nested."""
+"""How deep the lists and dicts of a JSON value may nest."""
 
 MAX_INT = 2**63 - 1
 """The largest integer that a database column holds."""
 
 
 def check_text(value: object, argument: str, *, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return the value if it is text that both engines can keep unchanged."""
+    """Return the value if it is text that both engines store unchanged."""
     if not isinstance(value, str):
         raise InvalidArgumentError(argument, f"must be text, not {type(value).__name__}")
     if "\0" in value:
@@ -54,6 +54,16 @@ def check_id(value: object, argument: str) -> str:
     if not text:
         raise InvalidArgumentError(argument, "must not be empty")
     return text
+
+
+def check_optional_id(value: object, argument: str) -> str | None:
+    """Return the value if it is an id or None."""
+    return None if value is None else check_id(value, argument)
+
+
+def check_limit(value: object, argument: str = "limit") -> int | None:
+    """Return the value if it is a maximum number of results, or None for all."""
+    return None if value is None else check_int(value, argument)
 
 
 def check_tenant(value: object, argument: str = "tenant_id") -> int | None:
@@ -82,28 +92,28 @@ def check_share(value: object, argument: str) -> float:
 
 
 def check_flag(value: object, argument: str) -> bool:
-    """Return the value if it is True or False: anything else might be meant as either."""
+    """Return the value if it is a bool: the truth of anything else may not be what the caller meant."""
     if not isinstance(value, bool):
         raise InvalidArgumentError(argument, f"must be True or False, not {value!r:.60}")
     return value
 
 
 def check_choice(value: Word, argument: str, allowed: Collection[Word]) -> Word:
-    """Return the value if it is one of those allowed; the error says which those are."""
+    """Return the value if it is allowed; the error lists the allowed ones."""
     if value not in allowed:
         raise InvalidArgumentError(argument, f"must be one of {', '.join(allowed)}, not {value!r:.60}")
     return value
 
 
 def check_choices(values: Collection[Word], argument: str, allowed: Collection[Word]) -> tuple[Word, ...]:
-    """Return several values if all are among those allowed; one text is not a list of them."""
+    """Return the values if all are allowed; a single text is not a list of them."""
     if isinstance(values, str) or not isinstance(cast("object", values), Collection):
         raise InvalidArgumentError(argument, f"must be a list of {', '.join(allowed)}, not {values!r:.60}")
     return tuple(check_choice(value, argument, allowed) for value in values)
 
 
-def checked_list(items: Iterable[T], argument: str) -> list[T]:
-    """Return the items as a list, if they are several: a text is one thing, not a list of letters."""
+def check_list(items: Iterable[T], argument: str) -> list[T]:
+    """Return the items as a list; a text is one item, not a list of its characters."""
     value = cast("object", items)
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         name = type(cast("object", value)).__name__
@@ -114,7 +124,7 @@ def checked_list(items: Iterable[T], argument: str) -> list[T]:
 def check_model(
     value: object, argument: str, forms: str = "a model or its name", *, may_be_function: bool = False
 ) -> object:
-    """Return the value if it may be a model, ours or Pydantic AI's, or its name; an engine looks closer."""
+    """Return the value if it looks like a model, ours or Pydantic AI's, or is a model's name."""
     is_model = hasattr(value, "respond") or hasattr(value, "request") or isinstance(value, str)
     if isinstance(value, type) or not (is_model or (may_be_function and callable(value))):
         raise InvalidArgumentError(argument, f"must be {forms}, not {value!r:.60}")
@@ -122,7 +132,7 @@ def check_model(
 
 
 def check_time(value: object, argument: str) -> datetime:
-    """Return the value in UTC if it is a datetime that knows its time zone."""
+    """Return the value in UTC if it is a datetime with a time zone."""
     if not isinstance(value, datetime):
         raise InvalidArgumentError(argument, f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
@@ -130,7 +140,7 @@ def check_time(value: object, argument: str) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise InvalidArgumentError(argument, "lies outside the years 1 to 9999 of UTC") from None
+        raise InvalidArgumentError(argument, "must be within the years 1 to 9999 of UTC") from None
 
 
 def check_json_object(value: object, argument: str) -> dict[str, object]:
@@ -142,7 +152,7 @@ def check_json_object(value: object, argument: str) -> dict[str, object]:
 
 
 def check_json(value: object, argument: str) -> None:
-    """Refuse a value that JSON cannot hold without loss; a tuple counts as a list."""
+    """Raise if JSON cannot hold the value without loss; a tuple counts as a list."""
     _check_json(value, argument, depth=0)
 
 
@@ -162,11 +172,11 @@ def as_json(value: object) -> object:
     return str(value)
 
 
-def json_text(value: object, argument: str) -> str:
+def encode_json(value: object, argument: str) -> str:
     """Encode a checked JSON value as compact text."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:  # spoilt after it was checked, or an int of too many digits
+    except (TypeError, ValueError) as error:  # changed after the check, or an int with too many digits
         raise InvalidArgumentError(argument, f"cannot be written as JSON: {error}") from None
     return check_text(text, argument)
 
@@ -183,7 +193,7 @@ def _check_json(value: object, place: str, *, depth: int) -> None:
             raise InvalidArgumentError(place, f"{value} is not JSON; use None")
     elif isinstance(value, dict):
         for key, item in cast("dict[object, object]", value).items():
-            _check_json(item, f"{place}.{_checked_key(key, place)}", depth=depth + 1)
+            _check_json(item, f"{place}.{_check_key(key, place)}", depth=depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(cast("list[object]", value)):
             _check_json(item, f"{place}[{index}]", depth=depth + 1)
@@ -191,7 +201,7 @@ def _check_json(value: object, place: str, *, depth: int) -> None:
         raise InvalidArgumentError(place, f"{type(value).__name__} is not JSON")
 
 
-def _checked_key(key: object, place: str) -> str:
+def _check_key(key: object, place: str) -> str:
     if not isinstance(key, str):
         raise InvalidArgumentError(place, f"keys must be text, not {type(key).__name__}")
     return check_text(key, f"a key of {place or 'the object'}")

@@ -207,7 +207,7 @@ async def test_store_of_another_loop_is_an_error_when_memory_is_used(sqlite_url:
     model = model_of("never said", mode=mode)
     async with open_store(sqlite_url) as store:
         readers = Agent(model, memory=Memory(store, resource_id="ada"))
-        with pytest.raises(WrongOwnerError, match="give the address"):
+        with pytest.raises(WrongOwnerError, match="pass the database URL"):
             await asyncio.to_thread(lambda: readers.sync.generate("hi"))
         assert model.shown == []
         writers = Agent(model, output_processors=[Memory(store, resource_id="ada")])

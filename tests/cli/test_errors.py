@@ -112,7 +112,7 @@ def test_the_exit_code_is_2_when_a_file_cannot_be_read_or_written(
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
     check_failure(recollect("import", str(tmp_path / "latin.txt"), *into), 2, "is not UTF-8 text")
     (tmp_path / "notes.txt").write_text('{"kind": "note"}\n', "utf-8")
-    check_failure(recollect("import", str(tmp_path / "notes.txt"), *into), 2, "no export of recollect")
+    check_failure(recollect("import", str(tmp_path / "notes.txt"), *into), 2, "not a recollect export")
     check_failure(recollect("export", *into, "--output", str(tmp_path)), 2, "output: ")
 
 

@@ -125,7 +125,7 @@ async def _write_through_outages(line: Connection, url: str, seed: str) -> None:
             except StorageUnavailableError:
                 line.send_bytes(b"-")
                 await asyncio.sleep(0.05)  # the server is down; another call at once only heats the room
-            except Exception as error:  # noqa: BLE001 - the parent judges it
+            except Exception as error:  # noqa: BLE001 - the parent checks it
                 line.send_bytes(b"!" + repr(error).encode())
 
     async with open_store(url, pool_size=3) as store:

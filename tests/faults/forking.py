@@ -1,6 +1,6 @@
-"""A process that opens a store and forks: `python -m tests.faults.forking <case> <address> <other address>`.
+"""A process that opens a store and forks: `python -m tests.faults.forking <case> <url> <other url>`.
 
-The child opens its own store at the other address. The process prints one JSON object with what child and
+The child opens its own store at the other URL. The process prints one JSON object with what child and
 parent saw. It is a program of its own because a test runner has threads that do not survive a fork.
 """
 
@@ -18,7 +18,7 @@ from tests.support.waiting import GENEROUS
 
 from recollect import Message, RecollectError, Scope, Store, open_store, users
 
-SCOPE = Scope(1, "ann", "talk")
+SCOPE = Scope(1, "ann", "chat")
 ATTEMPTS = 40
 
 
@@ -103,15 +103,15 @@ async def same_database(url: str, _: str) -> dict[str, object]:
     answers = [in_child(lambda: outcome_of(lambda: run_alone(append_at(url, "first"))))()]
     waiting, go = os.pipe()
 
-    def late_child() -> list[object]:
+    def later_child() -> list[object]:
         os.read(waiting, 1)
         return outcome_of(lambda: run_alone(append_at(url, "second")))
 
-    late = in_child(late_child)
+    later = in_child(later_child)
     await append(store, "after")
     await store.close()
     os.write(go, b"!")
-    answers.append(late())
+    answers.append(later())
     return {"child": answers, "ids": await ids_in(url)}
 
 
@@ -195,7 +195,11 @@ async def other_loops(url: str, _: str) -> dict[str, object]:
         thread.start()
         thread.join()
         await append(store, "after")
-    for call in (append(store, "late"), store.last_messages(1, scope=SCOPE), store.erase(scope=SCOPE)):
+    for call in (
+        append(store, "after closing"),
+        store.last_messages(1, scope=SCOPE),
+        store.erase(scope=SCOPE),
+    ):
         try:
             answers.append(["value", str(await call)])
         except RecollectError as error:

@@ -19,7 +19,7 @@ from recollect.errors import StorageCorruptError, StorageUnavailableError
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 PAGE = 4096
-SCOPE = Scope(1, "ann", "talk")
+SCOPE = Scope(1, "ann", "chat")
 
 
 async def test_opening_fails_clearly_when_the_file_is_no_database(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def _errors_of_everything(path: Path) -> list[Exception]:
         for call in _calls(store):
             try:
                 await call()
-            except Exception as error:  # noqa: BLE001 - the tests judge them
+            except Exception as error:  # noqa: BLE001 - the tests check them
                 errors.append(error)
         await store.close()
     return errors
@@ -181,7 +181,7 @@ def _calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
         lambda: store.get_state(scope=SCOPE),
         lambda: _exported(store),
         lambda: store.append_turn([Message("tool", [ToolResult("call-299", "look", 1)])], scope=SCOPE),
-        lambda: store.append_turn([Message("user", "Hello?")], scope=Scope(2, "bob", "talk")),
+        lambda: store.append_turn([Message("user", "Hello?")], scope=Scope(2, "bob", "chat")),
         lambda: store.delete_thread(scope=SCOPE),
         lambda: store.erase(scope=SCOPE),
     ]

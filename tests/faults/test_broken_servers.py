@@ -1,4 +1,4 @@
-"""PostgreSQL servers that stop, refuse or only read: our errors, and no store has to be opened anew."""
+"""PostgreSQL servers that stop, refuse or only read: our errors, and no store has to be opened again."""
 
 import asyncio
 import random

@@ -24,7 +24,7 @@ IN_TIME = WRITES * PATIENCE / 2  # half of what they take if each waits for itse
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have writers give up early."""
     monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", PATIENCE)
-    monkeypatch.setattr("recollect.storage.sqlite.transactions._LATER_SECONDS", 0.05)
+    monkeypatch.setattr("recollect.storage.sqlite.transactions._MIN_WAIT_SECONDS", 0.05)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def seconds_since(started: float) -> float:
 
 
 async def test_writes_that_come_together_wait_once_for_a_busy_file(tmp_path: Path) -> None:
-    """Not one after the other, whether they share a transaction or stand behind it; none is written."""
+    """Not one after the other, whether they share a transaction or wait for the next one; none is written."""
     async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
         await write(store)
         with held(tmp_path / "store.db"):
@@ -77,8 +77,8 @@ async def test_a_file_that_was_given_up_is_not_waited_for_again_by_each_write(tm
             assert PATIENCE <= seconds_since(started) < IN_TIME
 
 
-async def test_a_file_that_was_free_in_between_is_waited_for_anew(tmp_path: Path) -> None:
-    """Having given up once does not make a writer impatient for ever."""
+async def test_a_file_that_was_free_in_between_is_waited_for_again(tmp_path: Path) -> None:
+    """Having given up once does not make a writer impatient forever."""
     path = tmp_path / "store.db"
     async with open_store(f"sqlite:///{path}") as store:
         with held(path), pytest.raises(StorageBusyError):

@@ -11,8 +11,8 @@ from recollect import Message, Scope, Store, ToolCall, ToolResult, open_store
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 SECRET = "zanzibar"
-VICTIM = Scope(1, "m", "talk")
-OTHERS = tuple(Scope(1, user, "talk") for user in "aglnz")
+VICTIM = Scope(1, "m", "chat")
+OTHERS = tuple(Scope(1, user, "chat") for user in "aglnz")
 STEPS = 500
 
 

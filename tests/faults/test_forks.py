@@ -28,7 +28,7 @@ def test_child_is_told_to_open_its_own_when_it_uses_the_store_of_its_parent(urls
     seen = _run("inherited_store", urls)
     *refused, own = seen["child"]
     assert [kind for kind, _ in refused] == ["WrongOwnerError"] * 3
-    assert all("fork" in text and "open a store of your own" in text for _, text in refused)
+    assert all("fork" in text and "open another store in the child" in text for _, text in refused)
     assert own == ["value", "child"]
     assert "child" in seen["other ids"]
     assert [name for name in seen["ids"] if name != "child"] == ["before", "after"]

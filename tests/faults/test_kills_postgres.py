@@ -39,7 +39,7 @@ def test_acknowledged_turns_survive_when_the_writer_is_killed(postgres_url: str,
 def test_acknowledged_turns_survive_when_the_server_is_killed(
     own_server: OwnServer, own_url: str, kills: int
 ) -> None:
-    """A writer lives through kills and immediate shutdowns of its server without opening its store anew."""
+    """A writer lives through kills and immediate shutdowns of its server without opening its store again."""
     rng = random.Random(8)
     heard: list[bytes] = []
     with Child(write_through_outages, own_url, "s") as child:

@@ -91,7 +91,7 @@ async def main():
         await asyncio.sleep(60)
     server = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    pool = await open_pool(f"postgresql://ada@127.0.0.1:{port}/talk", 2)
+    pool = await open_pool(f"postgresql://ada@127.0.0.1:{port}/chat", 2)
     await asked.wait()
 
 asyncio.run(main())

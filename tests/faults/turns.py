@@ -77,19 +77,19 @@ def make_turn(rng: random.Random, name: str, *, scope: Scope | None = None, word
 async def check_whole(store: Store, acknowledged: Iterable[Ack], scopes: Iterable[Scope] = SCOPES) -> int:
     """Make sure that acknowledged turns are stored and that stored turns are whole; count the stored ones."""
     turns: dict[str, list[Message]] = defaultdict(list)
-    talk: dict[Scope, set[int]] = defaultdict(set)
+    searchable: dict[Scope, set[int]] = defaultdict(set)
     for scope in scopes:
         messages = await _messages_of(store, scope)
-        talk[scope.with_thread(None)] |= {
+        searchable[scope.with_thread(None)] |= {
             message.number or 0 for message in messages if message.is_conversation
         }
         for message in messages:
             turns[message.run_id or ""].append(message)
     for run_id, messages in turns.items():
         _check_turn(run_id, messages)
-    for scope, numbers in talk.items():
+    for scope, numbers in searchable.items():
         rows = (await store.search_rows(scope=scope)).rows
-        assert {row.number for row in rows} == numbers, f"the search rows of {scope} are not its talk"
+        assert {row.number for row in rows} == numbers, f"the search rows of {scope} are not its conversation"
     for ack in acknowledged:
         places = tuple((message.position, message.number) for message in turns.get(ack.run_id, ()))
         assert places == ack.places, f"acknowledged turn {ack.run_id} is {places}, not {ack.places}"
@@ -113,4 +113,4 @@ def _check_turn(run_id: str, messages: list[Message]) -> None:
     first = messages[0].position or 0
     places = {(message.thread_id, message.position) for message in messages}
     expected = {(messages[0].thread_id, first + index) for index in range(size)}
-    assert places == expected, f"turn {run_id} is not in one piece: {places}"
+    assert places == expected, f"turn {run_id} is not contiguous: {places}"

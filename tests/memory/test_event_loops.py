@@ -99,7 +99,7 @@ def test_memory_in_memory_says_so_when_another_loop_uses_it() -> None:
     agent = Agent(model_of("ok"), memory=memory)
     assert asyncio.run(agent.generate("hi")).saved
     for _ in range(2):
-        with pytest.raises(WrongOwnerError, match="give it a file or a server"):
+        with pytest.raises(WrongOwnerError, match="give it the URL of a file or a server"):
             asyncio.run(agent.generate("hi"))
     with pytest.raises(WrongOwnerError):
         asyncio.run(memory.get_messages())

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from recollect import ConflictError, MemoryNotFoundError, Message, Thread
 from recollect.messages import part_to_dict
-from recollect.storage.records import MemoryEntry, Placed, SearchRow, StateEntry
+from recollect.storage.records import MemoryEntry, Placement, SearchRow, StateEntry
 from recollect.storage.rows import to_micros
 from recollect.text.terms import analyse
 
@@ -63,7 +63,7 @@ class KeptThread:
         return None
 
     def units(self) -> list[int]:
-        """Return for each message the index of the first one that must not be parted from it.
+        """Return for each message the index of the first one that must not be separated from it.
 
         A result belongs to the nearest call of its id before it, with all that stands between.
         """
@@ -77,15 +77,15 @@ class KeptThread:
             calls |= {call.id: index for call in kept.message.tool_calls}
         return starts
 
-    def whole(self, first: int, behind: int) -> list[KeptMessage]:
+    def whole(self, first: int, end: int) -> list[KeptMessage]:
         """Return the messages from an index up to another, with the rest of the units at both ends."""
-        if first >= behind:
+        if first >= end:
             return []
         starts = self.units()
         first = starts[first]
-        while behind < len(starts) and starts[behind] == starts[behind - 1]:
-            behind += 1
-        return self.messages[first:behind]
+        while end < len(starts) and starts[end] == starts[end - 1]:
+            end += 1
+        return self.messages[first:end]
 
     @property
     def last_message_at(self) -> datetime | None:
@@ -112,7 +112,7 @@ class ModelUser:
         *,
         run_id: str | None,
         time: datetime,
-    ) -> list[Placed]:
+    ) -> list[Placement]:
         """Keep what is new of a turn under the given numbers, and say where all of it stands."""
         for message in turn:
             self._refuse_elsewhere(place, message.id)
@@ -124,7 +124,7 @@ class ModelUser:
             for message, number in zip(fresh, numbers, strict=True):
                 thread.add(message, number, run_id)
         stored = {kept.message.id: kept for kept in self.threads[place].messages}
-        return [Placed(stored[message.id].position, stored[message.id].number) for message in turn]
+        return [Placement(stored[message.id].position, stored[message.id].number) for message in turn]
 
     def _refuse_elsewhere(self, place: Place, message_id: str) -> None:
         for other, thread in self.threads.items():
@@ -162,14 +162,14 @@ class ModelUser:
     def messages_by_id(
         self, place: Place, ids: Sequence[str], around: tuple[int, int], *, all_threads: bool
     ) -> list[tuple[Place, KeptMessage]]:
-        """Return messages by id with so many before and behind each, in order of their numbers."""
+        """Return messages by id with so many before and after each, in order of their numbers."""
         found: dict[int, tuple[Place, KeptMessage]] = {}
         for other, thread in self._of_app(place, all_threads=all_threads).items():
             for message_id in ids:
                 index = thread.find(message_id)
                 if index is not None:
-                    behind = min(index + 1 + around[1], len(thread.messages))
-                    window = thread.whole(max(index - around[0], 0), behind)
+                    end = min(index + 1 + around[1], len(thread.messages))
+                    window = thread.whole(max(index - around[0], 0), end)
                     found |= {kept.number: (other, kept) for kept in window}
         return [found[number] for number in sorted(found)]
 
@@ -246,7 +246,7 @@ class ModelUser:
         )
 
     def list_threads(self, place: Place) -> list[Thread]:
-        """Return the threads beside a place, the latest talk first."""
+        """Return the threads beside a place, the latest message first."""
         threads = sorted(
             (self.thread(other) for other in self._of_app(place, all_threads=True)), key=lambda item: item.id
         )
@@ -417,9 +417,9 @@ def _facts(message: Message, *place: object) -> tuple[object, ...]:
     return (message.id, message.role, message.origin, message.body, message.metadata, created_at, *place)
 
 
-def _up_to(thread: KeptThread, behind: int, limit: int | None) -> list[KeptMessage]:
-    first = 0 if limit is None else max(behind - limit, 0)
-    return thread.whole(first, behind)
+def _up_to(thread: KeptThread, end: int, limit: int | None) -> list[KeptMessage]:
+    first = 0 if limit is None else max(end - limit, 0)
+    return thread.whole(first, end)
 
 
 def _search_row(place: Place, kept: KeptMessage) -> SearchRow:

@@ -127,7 +127,7 @@ def events_of(user: ModelUser, place: Place, limit: int | None) -> list[tuple[ob
 
 
 async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) -> dict[str, object]:
-    """Return what a store shows of a thread piece by piece; compare `parts_of`."""
+    """Return what a store shows of a thread part by part; compare `parts_of`."""
     every = scope.with_thread(None)
     return {
         "last": [await facts(store.last_messages(limit, scope=scope)) for limit in LIMITS],

@@ -22,7 +22,7 @@ from tests.support.profiles import count_examples
 
 from recollect import Message, ReasoningPart, RecollectError, Scope, TextPart, ToolCall, ToolResult
 from recollect.messages import ORIGINS, ROLES
-from recollect.storage.records import MemoryEntry, Placed, StateEntry
+from recollect.storage.records import MemoryEntry, Placement, StateEntry
 
 EXAMPLES = {"memory": 0.5, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
 PATIENT = settings(report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
@@ -50,7 +50,7 @@ MESSAGE = st.builds(
     origin=st.sampled_from((None, *ORIGINS)),
 )
 TURN = st.lists(MESSAGE, min_size=1, max_size=4, unique_by=lambda message: message.id)
-TOOL_TALK = st.lists(
+TOOL_PARTS = st.lists(
     st.one_of(
         st.tuples(CALL), st.tuples(RESULT), st.tuples(RESULT, RESULT), st.tuples(RESULT, CALL), st.just(())
     ),
@@ -92,7 +92,7 @@ class StoreMachine(RuleBasedStateMachine):
     opened: ClassVar[OpenStore]
 
     def __init__(self) -> None:
-        """Begin with six users of whom nothing is kept."""
+        """Begin with six users without data."""
         super().__init__()
         self.store = self.opened.store
         self.opened.clock.time = START
@@ -172,7 +172,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.moved = (who, place)
         scope, user = self.scope(who, place), self.users[who]
         placed = self.outcome(lambda: self.run(self.store.append_turn(turn, scope=scope, run_id=run_id)))
-        places = cast("list[Placed]", placed) if isinstance(placed, list) else []
+        places = cast("list[Placement]", placed) if isinstance(placed, list) else []
         fresh = [item.number for item in places if item.number > self.highest]
         self.note_new(fresh)
         assert placed == self.outcome(
@@ -394,13 +394,13 @@ def test_store_equals_the_model_when_anything_is_done(opened: OpenStore) -> None
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("opened", ["memory"], indirect=True)
 @settings(PATIENT, max_examples=count_examples(1.5))
-@given(talk=TOOL_TALK, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
-def test_no_reading_parts_a_call_from_its_results_when_turns_are_cut_anywhere(
-    opened: OpenStore, talk: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str
+@given(bodies=TOOL_PARTS, cuts=st.sets(st.integers(1, 8)), doomed=st.sampled_from(IDS[:9]))
+def test_no_reading_separates_a_call_from_its_results_when_turns_are_cut_anywhere(
+    opened: OpenStore, bodies: list[tuple[ToolCall | ToolResult, ...]], cuts: set[int], doomed: str
 ) -> None:
     """Calls and results in any order, spread over any turns, are read and deleted as the model says."""
     machine = _machine(opened)()
-    messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(talk)]
+    messages = [Message("assistant", parts or "so", id=IDS[index]) for index, parts in enumerate(bodies)]
     ends = [*sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
     for start, end in zip([0, *ends], ends, strict=False):
         machine.append_turn(ANN, PLACES[0], messages[start:end], None)

@@ -16,7 +16,7 @@ async def test_concurrent_turns_succeed_when_the_default_isolation_is_strict(
     postgres_url: str, level: str
 ) -> None:
     """Writers of one thread wait for each other and see what the others committed meanwhile."""
-    scope = Scope(1, "ann", "talk")
+    scope = Scope(1, "ann", "chat")
     database = run_sql(postgres_url, "SELECT current_database()")[0][0]
     setting = f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'"
     run_sql(postgres_url, cast("LiteralString", setting))

@@ -328,5 +328,5 @@ def _exact_message(message: Message) -> str:
 
 
 def _through_another_tool(lines: list[str]) -> list[str]:
-    """Write the lines anew as other JSON: escaped, spaced out and with a line break at the end."""
+    """Rewrite the lines as other JSON: escaped, spaced out and with a line break at the end."""
     return [json.dumps(json.loads(line), separators=(" , ", " : ")) + "\n" for line in lines]

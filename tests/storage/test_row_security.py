@@ -1,4 +1,4 @@
-"""PostgreSQL's second wall: row-level security, for a role that is neither owner nor superuser.
+"""Row-level security, a second line of defence on PostgreSQL, for a role that is no owner and no superuser.
 
 Also what both engines owe to every table that holds a user's data, and the lock that puts the writes of one
 user in order.
@@ -19,7 +19,7 @@ from tests.storage import readings
 from recollect import ConflictError, Message, Scope, Store, ToolCall, ToolResult, open_store
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
-from recollect.storage.records import MessageVectors, Placed
+from recollect.storage.records import MessageVectors, Placement
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import prepare
 from recollect.storage.users import KINDS
@@ -50,7 +50,7 @@ WAITING: LiteralString = """
 
 @contextmanager
 def _role(admin: str, *grants: LiteralString) -> Generator[str]:
-    """Provide the address of a database as a new role that has nothing but the grants."""
+    """Provide the URL of a database as a new role that has nothing but the grants."""
     name, password = f"recollect_{secrets.token_hex(6)}", secrets.token_hex(8)
     role, database = sql.Identifier(name), sql.Identifier(urlsplit(admin).path[1:])
     with psycopg.connect(admin, autocommit=True) as connection:
@@ -180,7 +180,7 @@ async def test_whole_store_works_when_opened_as_a_plain_role(plain_url: str) -> 
 
 @pytest.mark.postgres
 async def test_plain_role_cannot_change_the_tables(plain_url: str) -> None:
-    """What the store runs as could not switch the wall off, even if it were made to."""
+    """The role of the store could not switch row-level security off, even if it tried."""
     for statement in (
         "ALTER TABLE recollect.messages DISABLE ROW LEVEL SECURITY",
         "DROP POLICY one_tenant ON recollect.messages",
@@ -227,7 +227,7 @@ async def test_rows_of_another_tenant_cannot_be_changed(plain_url: str) -> None:
 
 @pytest.mark.postgres
 async def test_no_row_can_be_put_into_another_tenant(plain_url: str) -> None:
-    """Neither moving a row nor adding one gets past the wall."""
+    """Neither moving a row nor adding one gets past the policy."""
     moved: LiteralString = "UPDATE {table} SET tenant_id = 2, user_id = 'eve'"
     added: LiteralString = """
         INSERT INTO {table}
@@ -332,7 +332,7 @@ async def test_numbers_grow_in_the_order_of_commits(plain_url: str, filled_url: 
 
 
 async def _until_it_waits(
-    work: asyncio.Task[list[Placed]], watcher: psycopg.AsyncConnection[tuple[Any, ...]]
+    work: asyncio.Task[list[Placement]], watcher: psycopg.AsyncConnection[tuple[Any, ...]]
 ) -> None:
     """Ask the server again and again until the work waits for a lock, or is done without one."""
     while not work.done():

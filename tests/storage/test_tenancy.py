@@ -1,4 +1,4 @@
-"""Nobody sees, changes or learns of what another tenant or another user keeps.
+"""Nobody sees, changes or learns of the data of another tenant or user.
 
 Every public method is called by a stranger with the ids of others, once where the others keep something and
 once where they do not. The stranger must not be able to tell the two apart, and what the others keep must
@@ -78,11 +78,11 @@ def _turn(text: str) -> list[Message]:
     ]
 
 
-async def _append_late_result(store: Store, scope: Scope) -> object:
-    talk = [Message("user", "probe", id=f"x{number}") for number in range(6)]
-    late = Message("tool", [ToolResult("c2", "look", "probe")], id="x6")
-    await store.append_turn(talk, scope=scope)
-    await store.append_turn([late], scope=scope)
+async def _append_result_of_earlier_call(store: Store, scope: Scope) -> object:
+    messages = [Message("user", "probe", id=f"x{number}") for number in range(6)]
+    result = Message("tool", [ToolResult("c2", "look", "probe")], id="x6")
+    await store.append_turn(messages, scope=scope)
+    await store.append_turn([result], scope=scope)
     return await store.last_messages(1, scope=scope)
 
 
@@ -118,7 +118,9 @@ _VARYING = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\dT[\d:.+]*|\b[
 STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "add_event": lambda store, scope, _: store.add_event("probe", {}, scope=scope),
     "append_turn": lambda store, scope, _: store.append_turn(_turn("probe"), scope=scope),
-    "append_turn: late result": lambda store, scope, _: _append_late_result(store, scope),
+    "append_turn: result of an earlier call": lambda store, scope, _: _append_result_of_earlier_call(
+        store, scope
+    ),
     "clear_history": lambda store, scope, _: store.clear_history(scope=scope),
     "clear_memory": lambda store, scope, _: store.clear_memory(scope=scope),
     "clear_working_memory": lambda store, scope, _: store.clear_working_memory(scope=scope),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
 from recollect.concurrency.tasks import BackgroundTasks
-from recollect.errors import RecollectError, WrongOwnerError, reported
+from recollect.errors import RecollectError, WrongOwnerError, combine_errors
 from recollect.messages import ABORTED, Message, frame_parts, now
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
@@ -70,7 +70,7 @@ class BackendProcessor(Processor):
             ctx.degrade(_told(self._backend, error))
             return messages
         if found.problems:
-            ctx.degrade(reported(found.problems))
+            ctx.degrade(combine_errors(found.problems))
         for brought in _brought_in(found, ctx):
             messages = insert(messages, [brought])
         return messages

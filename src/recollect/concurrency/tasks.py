@@ -36,6 +36,12 @@ class BackgroundTasks:
         done.set_result(None)
 
 
+def retrieve_exception(task: "asyncio.Task[Any]") -> None:
+    """Keep asyncio from reporting a task's exception as never retrieved, if its caller was cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
 async def _run_after(earlier: "asyncio.Task[None] | None", work: Coroutine[Any, Any, None]) -> None:
     try:
         if earlier is not None:

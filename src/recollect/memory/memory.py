@@ -39,7 +39,7 @@ from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
 from recollect.storage.opening import Place, StoreHandle
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
-from recollect.validation import check_choice, check_id, check_int, check_text, checked_list
+from recollect.validation import check_choice, check_id, check_int, check_list, check_text
 from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Memory:
         self._working_memory = (
             None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
         )
-        self._threads = tuple(check_id(name, "threads") for name in checked_list(threads, "threads"))
+        self._threads = tuple(check_id(name, "threads") for name in check_list(threads, "threads"))
         self._old = _checked_old(processors)
         if processors:
             warnings.warn(
@@ -160,7 +160,7 @@ class Memory:
 
     async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
         """Append messages to a thread, all or none, and return them as they are stored."""
-        given = checked_list(messages, "messages")
+        given = check_list(messages, "messages")
         if not given:
             return []
         store, scope = await self._scope(**ids)
@@ -174,7 +174,7 @@ class Memory:
 
     async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
         """Remove messages, with the tool results that belong to them, and return how many are gone."""
-        items = checked_list(ids_or_messages, "ids_or_messages")
+        items = check_list(ids_or_messages, "ids_or_messages")
         names = [
             item.id if isinstance(item, Message) else check_id(item, "ids_or_messages") for item in items
         ]
@@ -387,7 +387,7 @@ def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT0
 
 
 def _checked_old(processors: Sequence[OldMemoryProcessor]) -> tuple[OldMemoryProcessor, ...]:
-    for item in cast("list[object]", checked_list(processors, "processors")):
+    for item in cast("list[object]", check_list(processors, "processors")):
         if isinstance(item, type) or not callable(getattr(item, "process", None)):
             raise InvalidArgumentError(
                 "processors",

@@ -1,1 +1,1 @@
-"""Where everything is kept: one contract (`store.Store`), two engines."""
+"""The database: one interface (`store.Store`) and two engines, SQLite and PostgreSQL."""

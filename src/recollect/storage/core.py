@@ -1,4 +1,4 @@
-"""What every part of the store stands on: the engine, the clock, and whose store it is.
+"""The base of every part of the store: the engine, the clock, and the owner.
 
 A store belongs to the event loop and the process that opened it. Used from elsewhere it would
 corrupt a file or hang, so each call checks both first.
@@ -13,7 +13,7 @@ from recollect.concurrency.fork import OwnerProcess
 from recollect.errors import StoreMisuseError, WrongOwnerError
 from recollect.messages import now
 from recollect.scope import Scope
-from recollect.storage.engine import Engine, Unchanged, Work
+from recollect.storage.engine import StorageEngine, Unchanged, Work
 
 T = TypeVar("T")
 
@@ -21,8 +21,7 @@ T = TypeVar("T")
 class StoreCore:
     """Runs transactions on an engine for the parts of the store."""
 
-    def __init__(self, engine: Engine, *, clock: Callable[[], datetime] = now) -> None:
-        """Take over an opened engine, in the event loop that will use it."""
+    def __init__(self, engine: StorageEngine, *, clock: Callable[[], datetime] = now) -> None:
         self._engine = engine
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -32,7 +31,7 @@ class StoreCore:
 
     @property
     def engine_name(self) -> str:
-        """Which database the store is on: `sqlite` or `postgresql`."""
+        """The store's database: `sqlite` or `postgresql`."""
         return self._engine.name
 
     @property
@@ -41,15 +40,15 @@ class StoreCore:
         return self._engine.is_in_memory
 
     async def close(self) -> None:
-        """Finish what is under way and close; closing twice is no error."""
+        """Finish running calls and close; closing twice does nothing."""
         if self._closing is None:
             self._check_owner()
             self._closing = self._loop.create_task(self._close_engine())
         try:
-            # Shielded, so that whoever is cancelled while waiting leaves nothing half-closed.
+            # Shielded, so that a cancelled caller leaves nothing half-closed.
             await asyncio.shield(self._closing)
         except asyncio.CancelledError:
-            # An event loop that ends cancels everything, also what has not begun yet and never will.
+            # An ending event loop cancels all tasks. One that has not started yet never will.
             if self._closing.cancelling() and not self._has_begun_to_close:
                 await self._close_engine()
             raise
@@ -59,11 +58,9 @@ class StoreCore:
         await self._engine.close()
 
     async def __aenter__(self) -> Self:
-        """Return the store itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the store."""
         await self.close()
 
     async def _read(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
@@ -80,13 +77,13 @@ class StoreCore:
     def _check_owner(self) -> None:
         if not self._process.is_current:
             raise WrongOwnerError(
-                "this store was opened before the process forked; open a store of your own in the child "
+                "this store was opened before the process forked; open another store in the child "
                 "(a SQLite file only if it was not open while forking)"
             )
         if self._closing is not None:
             raise StoreMisuseError("this store is closed")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwnerError(
-                "this store was opened in another event loop; open one store for each loop, or give the "
-                "address where a store is taken: then each loop opens its own (a sync call has one too)"
+                "this store was opened in another event loop; open one store for each loop, or pass the "
+                "database URL instead of a store: then each loop opens its own (sync calls have a loop too)"
             )

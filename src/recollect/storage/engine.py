@@ -1,9 +1,16 @@
-"""The border between what is done and how a database does it.
+"""The interface between a transaction and the engine that runs it.
 
-A transaction is written once, as a generator that yields the statements it wants run and is
-sent their rows; it knows no driver and no SQL. An engine drives it: SQLite synchronously on
-one connection, PostgreSQL by awaiting, with the statements of a step sent in one go. So both
-engines do the same thing by construction, and only the SQL files differ.
+A transaction is a generator that yields the statements to run and receives their rows. It contains
+no SQL and knows no driver. The SQLite engine runs it synchronously on one connection. The PostgreSQL
+engine awaits each step and sends its statements in one round trip. So both engines do the same thing
+by construction, and only the SQL files differ. For example
+
+    def delete_state(keys: Params) -> Transaction[bool]:
+        _, deleted = yield Step((Statement("lock_user", keys), Statement("delete_user_state", keys)))
+        if not deleted:
+            raise Unchanged(value=False)  # roll back, and return False
+        yield from raise_epoch(keys)  # another transaction, as a part of this one
+        return True
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -16,38 +23,37 @@ Params: TypeAlias = Mapping[str, object]
 """The values bound to one statement, by name."""
 
 Row: TypeAlias = tuple[Any, ...]
-"""One row of a result; each statement's columns are the same on both engines."""
+"""One row of a result; a statement returns the same columns on both engines."""
 
 Results: TypeAlias = list[list[Row]]
-"""The rows of each statement of a step."""
+"""The rows of each statement of a step, in order."""
 
 
 class Statement(NamedTuple):
-    """A statement of the SQL files by name; a list of params runs it once for each."""
+    """A statement of the SQL files by name; with a list of params it runs once for each."""
 
     name: str
     params: Params | list[Params]
 
 
 class Step(NamedTuple):
-    """Statements that need no answer from one another; `last` lets the commit travel with them."""
+    """Statements that do not need each other's rows; with `last` the commit is sent along."""
 
     statements: Sequence[Statement]
     last: bool = False
 
 
 Transaction: TypeAlias = Generator[Step, Results, T]
-"""The body of one transaction; raising inside it rolls everything back."""
+"""The body of one transaction; an exception inside it rolls everything back."""
 
 Work: TypeAlias = Callable[[], Generator[Step, Results, T]]
-"""Makes the body anew, so that an engine can try again after a lost connection or a busy file."""
+"""Creates the body. An engine calls it again to retry after a lost connection or a busy file."""
 
 
 class Unchanged(Exception):  # noqa: N818 - not an error
-    """Raised by a transaction that found nothing to do: it is rolled back, and the value returned."""
+    """Raised by a transaction that has nothing to do: it rolls back, and the caller gets the value."""
 
     def __init__(self, value: object) -> None:
-        """Take what the caller is to get."""
         super().__init__()
         self.value = value
 
@@ -58,8 +64,8 @@ def query(name: str, params: Params, *, last: bool = False) -> Transaction[list[
     return rows
 
 
-class Engine(Protocol):
-    """What a database must offer to carry a `Store`."""
+class StorageEngine(Protocol):
+    """What a `Store` needs of a database."""
 
     name: str
 
@@ -69,9 +75,9 @@ class Engine(Protocol):
         ...
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
-        """Run a transaction that changes nothing; `heavy` says that it may take long.
+        """Run a transaction that only reads; a `heavy` one may take long.
 
-        The tenant is there for engines that guard rows themselves, `heavy` for those that block.
+        `tenant` is for engines with row-level security, `heavy` for engines that block the event loop.
         """
         ...
 
@@ -80,9 +86,9 @@ class Engine(Protocol):
         ...
 
     async def purge(self) -> None:
-        """Leave no trace of deleted rows in the engine's files, as far as it can."""
+        """Remove the traces of deleted rows from the engine's files, as far as it can."""
         ...
 
     async def close(self) -> None:
-        """Finish what is under way and let go of files, threads and connections."""
+        """Finish running transactions and close files, threads and connections."""
         ...

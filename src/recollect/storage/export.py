@@ -1,8 +1,8 @@
-"""Taking a user's data out as JSON lines, and reading it back.
+"""Exporting a user's data as JSON lines, and importing it.
 
-An export holds everything but what is derived (search rows) and what names the place (integer
-ids). It begins with a line that says what it is and ends with one that counts the others, so that
-a file that was cut short is noticed before anything is written.
+An export holds everything except derived data (search rows) and integer ids, which belong to one
+database. Its first line names the format, and its last line counts the others, so that an import
+notices a truncated file before it writes anything.
 """
 
 import asyncio
@@ -19,50 +19,49 @@ from recollect.storage.engine import Params, Statement, Step, Transaction, query
 from recollect.storage.export_format import (
     EVENT_FIELDS,
     FORMAT,
-    event_line,
-    memory_line,
-    message_line,
-    state_line,
-    thread_line,
-    working_memory_line,
+    format_event,
+    format_memory,
+    format_message,
+    format_state,
+    format_thread,
+    format_working_memory,
 )
-from recollect.storage.records import Placed
+from recollect.storage.records import Placement
 from recollect.storage.rows import to_micros, user_keys
 from recollect.storage.turns import (
-    encode,
-    extension,
-    insertions,
-    numbers_drawn,
-    places_in_thread,
+    build_extension,
+    build_inserts,
+    encode_entry,
+    list_drawn_numbers,
+    map_stored_places,
 )
 from recollect.storage.users import KINDS
-from recollect.working_memory import KEPT_VERSIONS
+from recollect.working_memory import MAX_VERSIONS
 
 if TYPE_CHECKING:
     from recollect.storage.export_reader import Export, ExportedThread
 
 
 class Transfer(StoreCore):
-    """Export and import of users."""
+    """Exports and imports users."""
 
     async def export(self, *, scope: Scope) -> AsyncIterator[str]:
-        """Yield everything that is kept about the user as JSON lines, as of one moment."""
+        """Yield everything stored about the user as JSON lines, from one snapshot of the database."""
         for line in await self._read(partial(_export, scope), scope, heavy=True):
             yield line
 
     async def import_(
         self, lines: Iterable[str] | AsyncIterable[str], *, merge: bool = False, scope: Scope
     ) -> dict[str, int]:
-        """Read an export into the scope's user, all or nothing, and return the counts of what was written.
+        """Import an export into the scope's user, all or nothing, and return the counts of what was written.
 
-        The user may have another id or tenant than the export names. A user of whom something is
-        kept already is an error unless `merge` is set: then messages that are new are appended to their
-        threads, events that are new are added, and of two memory values, states or working memories the newer
-        one stays.
+        The user may have another id or tenant than the export names. A user who has data already is an
+        error unless `merge` is set. A merge appends new messages to their threads and adds new events; of two
+        memory values, states or working memories the newer one wins.
         """
         from recollect.storage.export_reader import read_export
 
-        export = await asyncio.to_thread(read_export, await _collected(lines))
+        export = await asyncio.to_thread(read_export, await _collect_lines(lines))
         work = partial(_import, export, scope, merge=merge, time=to_micros(self._clock()))
         return await self._write(work, scope, heavy=True)
 
@@ -73,24 +72,24 @@ def _export(scope: Scope) -> Transaction[list[str]]:
     found = yield Step([Statement(name, keys) for name in names], last=True)
     threads, messages, memory, state, working_memory, events = found
     lines = [
-        *(thread_line(row) for row in threads),
-        *(message_line(row) for row in messages),
-        *(memory_line(row) for row in memory),
-        *(state_line(row) for row in state),
-        *(working_memory_line(row) for row in working_memory),
-        *(event_line(row) for row in events),
+        *(format_thread(row) for row in threads),
+        *(format_message(row) for row in messages),
+        *(format_memory(row) for row in memory),
+        *(format_state(row) for row in state),
+        *(format_working_memory(row) for row in working_memory),
+        *(format_event(row) for row in events),
     ]
     head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
     return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
 
 
-async def _collected(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
+async def _collect_lines(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:
     if isinstance(lines, str):
-        raise InvalidArgumentError("lines", "must be a series of lines, not one text; use text.splitlines()")
+        raise InvalidArgumentError("lines", "must be a list of lines, not one text; use text.splitlines()")
     if isinstance(lines, AsyncIterable):
         return [line async for line in lines]
     if not isinstance(cast("object", lines), Iterable):
-        raise InvalidArgumentError("lines", f"must be a series of lines, not {type(lines).__name__}")
+        raise InvalidArgumentError("lines", f"must be a list of lines, not {type(lines).__name__}")
     return list(lines)
 
 
@@ -105,8 +104,8 @@ def _import(export: "Export", scope: Scope, *, merge: bool, time: int) -> Transa
         ]
     )
     if not merge and any(rows[0][0] for rows in counted):
-        raise ConflictError("something is kept about this user already; erase it first, or merge")
-    numbers = iter(numbers_drawn(drawn, count))
+        raise ConflictError("this user has data already; erase it first, or import with merge=True")
+    numbers = iter(list_drawn_numbers(drawn, count))
     for message in export.messages.values():
         message.number = next(numbers)
     threads = written = 0
@@ -129,24 +128,24 @@ def _import(export: "Export", scope: Scope, *, merge: bool, time: int) -> Transa
 
 
 def _import_thread(user: Params, thread: "ExportedThread", time: int) -> Transaction[tuple[bool, int]]:
-    """Write what is new of a thread; say whether all of it was, and how many messages were."""
+    """Write the new messages of a thread; return whether the thread is new too, and how many there are."""
     keys = {**user, **thread.keys}
     ids = json.dumps([item.message.id for item in thread.messages])
     present, found = yield Step(
         (Statement("get_thread", keys), Statement("find_messages", {**keys, "ids": ids}))
     )
-    places = places_in_thread(found, keys)
+    places = map_stored_places(found, keys)
     fresh = [item for item in thread.messages if item.message.id not in places]
-    entries = [encode(item.message, item.run_id) for item in fresh]
+    entries = [encode_entry(item.message, item.run_id) for item in fresh]
     offset = cast("int", present[0][-1]) if present else 0
     for index, item in enumerate(fresh):
         position = offset + index if present else item.position
-        places[item.message.id] = Placed(position, item.number)
-    statements = yield from insertions(keys, entries, places)
+        places[item.message.id] = Placement(position, item.number)
+    statements = yield from build_inserts(keys, entries, places)
     if not present:
         statements.append(Statement("create_thread", {**keys, **thread.columns(entries)}))
     elif fresh:
-        statements.append(extension(keys, entries, offset + len(fresh), time))
+        statements.append(build_extension(keys, entries, offset + len(fresh), time))
     yield Step(statements)
     return not present, len(fresh)
 
@@ -174,7 +173,7 @@ def _import_state(user: Params, state: dict[str, object] | None) -> Transaction[
 
 
 def _import_working_memory(user: Params, memories: list[list[dict[str, object]]]) -> Transaction[int]:
-    """Write all versions where there is none yet; else the last one as the next, if it is newer."""
+    """Write all versions if none is stored; else only the last one, if it is newer, as the next version."""
     written = 0
     for versions in memories:
         keys = {**user, **versions[-1]}
@@ -182,26 +181,26 @@ def _import_working_memory(user: Params, memories: list[list[dict[str, object]]]
         if rows and cast("int", versions[-1]["updated_at"]) <= rows[0][3]:
             continue
         new = [keys | {"version": rows[0][0] + 1}] if rows else [{**user, **version} for version in versions]
-        oldest = {**keys, "oldest": cast("int", new[-1]["version"]) - KEPT_VERSIONS}
+        oldest = {**keys, "oldest": cast("int", new[-1]["version"]) - MAX_VERSIONS}
         yield Step((Statement("add_working_memory", [*new]), Statement("trim_working_memory", oldest)))
         written += len(new)
     return written
 
 
 def _import_events(user: Params, events: list[dict[str, object]], numbers: Iterator[int]) -> Transaction[int]:
-    """Write the events that are not there yet, in their order.
+    """Write the events that are not stored yet, in order.
 
-    Nothing names an event but all that it says, so as many alike are written as there are more of them.
+    Events have no id of their own, so two are the same if all their fields are. Equal ones are counted:
+    if the export has three and the store one, two are written.
     """
     rows = yield from query("all_events", user)
-    stored = Counter(
-        (*row[:2], *row[3:7], row[8]) for row in rows
-    )  # without the number and what never varies
+    # The columns of EVENT_FIELDS: without the number and `context_visible`, which never varies.
+    stored = Counter((*row[:2], *row[3:7], row[8]) for row in rows)
     new: list[Params] = []
     for event in events:
-        said = tuple(event[name] for name in EVENT_FIELDS)
-        if stored[said]:
-            stored[said] -= 1
+        fields = tuple(event[name] for name in EVENT_FIELDS)
+        if stored[fields]:
+            stored[fields] -= 1
         else:
             new.append({**user, **event, "number": next(numbers)})
     if new:

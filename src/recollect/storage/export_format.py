@@ -1,4 +1,4 @@
-"""The lines of an export, written from rows."""
+"""The export format: one JSON line for each row."""
 
 import json
 import re
@@ -12,37 +12,36 @@ from recollect.storage.rows import (
     from_micros,
 )
 
-_OTHER_LINE_BREAKS = re.compile("[\x7f\x85\u2028\u2029]")  # str.splitlines() breaks at three of them
+_OTHER_LINE_BREAKS = re.compile("[\x7f\x85\u2028\u2029]")  # str.splitlines() splits at three of them
 
 FORMAT = 1
-"""The version of the export format; a reader refuses any other."""
-
+"""The version of the export format; a reader rejects any other."""
 
 EVENT_FIELDS = ("app_id", "project_id", "thread_id", "name", "run_id", "payload", "created_at")
-"""What an event of an export says."""
+"""The fields of an event that tell it from others."""
 
 
-def thread_line(row: Row) -> str:
-    """Write a thread from the columns of the fragment `thread_columns`."""
+def format_thread(row: Row) -> str:
+    """Format the columns of the fragment `thread_columns`."""
     thread_id, _, _, app_id, project_id, title, metadata, created, updated, _, _, next_position = row
-    return _line(
+    return _format_line(
         kind="thread",
         app_id=app_id,
         project_id=project_id,
         id=thread_id,
         title=title,
         metadata=decode_metadata(metadata),
-        created_at=_time(created),
-        updated_at=_time(updated),
+        created_at=_format_time(created),
+        updated_at=_format_time(updated),
         next_position=next_position,
     )
 
 
-def message_line(row: Row) -> str:
-    """Write a message from its app, its project and the columns of the fragment `message_columns`."""
+def format_message(row: Row) -> str:
+    """Format an app, a project and the columns of the fragment `message_columns`."""
     app_id, project_id, message_id, role, origin, text, parts, metadata, created, thread_id, *rest = row
     position, _number, run_id, _unit = rest
-    return _line(
+    return _format_line(
         kind="message",
         app_id=app_id,
         project_id=project_id,
@@ -53,27 +52,27 @@ def message_line(row: Row) -> str:
         origin=origin,
         content=text if parts is None else [part_to_dict(part) for part in decode_parts(parts)],
         metadata=decode_metadata(metadata),
-        created_at=_time(created),
+        created_at=_format_time(created),
         run_id=run_id,
     )
 
 
-def memory_line(row: Row) -> str:
-    """Write a memory value."""
+def format_memory(row: Row) -> str:
+    """Format a row of `list_memory`."""
     key, _, value, updated = row
-    return _line(kind="memory", key=key, value=decode_json(value), updated_at=_time(updated))
+    return _format_line(kind="memory", key=key, value=decode_json(value), updated_at=_format_time(updated))
 
 
-def state_line(row: Row) -> str:
-    """Write a state."""
+def format_state(row: Row) -> str:
+    """Format a row of `get_state`."""
     mode, updated = row
-    return _line(kind="state", mode=mode, updated_at=_time(updated))
+    return _format_line(kind="state", mode=mode, updated_at=_format_time(updated))
 
 
-def working_memory_line(row: Row) -> str:
-    """Write a version of a working memory; what belongs to the user names no app, project and thread."""
+def format_working_memory(row: Row) -> str:
+    """Format one version; a user's own working memory has no app, project and thread."""
     app_id, project_id, thread_id, version, value, run_id, updated = row
-    return _line(
+    return _format_line(
         kind="working_memory",
         app_id=app_id or None,
         project_id=project_id or None,
@@ -81,14 +80,14 @@ def working_memory_line(row: Row) -> str:
         version=version,
         value=decode_json(value),
         run_id=run_id,
-        updated_at=_time(updated),
+        updated_at=_format_time(updated),
     )
 
 
-def event_line(row: Row) -> str:
-    """Write an event from its app, its project and the columns of the fragment `event_columns`."""
+def format_event(row: Row) -> str:
+    """Format an app, a project and the columns of the fragment `event_columns`."""
     app_id, project_id, _number, thread_id, name, run_id, payload, context_visible, created = row
-    return _line(
+    return _format_line(
         kind="event",
         app_id=app_id,
         project_id=project_id,
@@ -97,14 +96,14 @@ def event_line(row: Row) -> str:
         run_id=run_id,
         payload=decode_json(payload),
         context_visible=bool(context_visible),
-        created_at=_time(created),
+        created_at=_format_time(created),
     )
 
 
-def _time(micros: int) -> str:
+def _format_time(micros: int) -> str:
     return from_micros(micros).isoformat()
 
 
-def _line(**values: object) -> str:
+def _format_line(**values: object) -> str:
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return _OTHER_LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,7 +1,7 @@
-"""Reading an export: each line is a model, told from the others by its `kind`.
+"""Reading an export: each line is a Pydantic model, chosen by its `kind`.
 
-Lines may be cut, garbled or made up, so every rule for arguments holds for them too. Fields that nobody knows
-are left alone: a later version may write more. Loaded when something is imported, because Pydantic is.
+Lines may be truncated, garbled or forged, so they pass the same checks as arguments. Unknown fields are
+ignored: a later version may write more. Only an import loads this module, because it loads Pydantic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,19 +25,19 @@ from recollect.model_validation import Id, Text, find_problem
 from recollect.storage.export_format import FORMAT
 from recollect.storage.rows import encode_metadata, to_micros
 from recollect.storage.turns import Entry
-from recollect.validation import check_json_object, check_time, json_text
-from recollect.working_memory import KEPT_VERSIONS, encode
+from recollect.validation import check_json_object, check_time, encode_json
+from recollect.working_memory import MAX_VERSIONS, encode_fields
 
 T = TypeVar("T")
 
-_Key: TypeAlias = tuple[str, str, str]
+_ThreadKey: TypeAlias = tuple[str, str, str]
 
-_LAST_POSITION = 2**62  # leaves room for all the messages that may still come
+_LAST_POSITION = 2**62  # leaves room for the messages that come later
 
 
 @dataclass(slots=True)
 class ExportedMessage:
-    """A message of an export, and where it stood."""
+    """A message of an export, and its position in the thread."""
 
     message: Message
     position: int
@@ -47,33 +47,33 @@ class ExportedMessage:
 
 @dataclass(slots=True)
 class ExportedThread:
-    """A thread of an export with its messages in order."""
+    """A thread of an export, with its messages in order."""
 
     keys: dict[str, object]
     values: dict[str, object]
     messages: list[ExportedMessage] = field(default_factory=list[ExportedMessage])
 
     def columns(self, entries: list[Entry]) -> dict[str, object]:
-        """Return the columns of the thread's row once these messages are in it."""
+        """Return the columns of a new thread that holds these messages."""
         last = entries[-1].columns["created_at"] if entries else None
         return self.values | {"last_message_at": last, "message_count": len(entries)}
 
 
 @dataclass(slots=True)
 class Export:
-    """All that an export says, checked and ready to be written."""
+    """The content of an export, checked and ready to be written."""
 
-    threads: dict[_Key, ExportedThread] = field(default_factory=dict[_Key, ExportedThread])
-    messages: dict[_Key, ExportedMessage] = field(default_factory=dict[_Key, ExportedMessage])
+    threads: dict[_ThreadKey, ExportedThread] = field(default_factory=dict[_ThreadKey, ExportedThread])
+    messages: dict[_ThreadKey, ExportedMessage] = field(default_factory=dict[_ThreadKey, ExportedMessage])
     memory: dict[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     state: dict[str, object] | None = None
-    working_memory: dict[_Key, list[dict[str, object]]] = field(
-        default_factory=dict[_Key, list[dict[str, object]]]
+    working_memory: dict[_ThreadKey, list[dict[str, object]]] = field(
+        default_factory=dict[_ThreadKey, list[dict[str, object]]]
     )
     events: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
 
-def _name_key(key: _Key) -> dict[str, object]:
+def _make_columns(key: _ThreadKey) -> dict[str, object]:
     return dict(zip(("app_id", "project_id", "thread_id"), key, strict=True))
 
 
@@ -86,7 +86,7 @@ def _parse_time(value: object) -> datetime:
 
 
 def _encode_object(value: object) -> str:
-    return json_text(check_json_object(value, ""), "")
+    return encode_json(check_json_object(value, ""), "")
 
 
 def _encode_metadata(value: object) -> str | None:
@@ -95,7 +95,7 @@ def _encode_metadata(value: object) -> str | None:
 
 def _check_hidden(value: object) -> bool:
     if value is not False:
-        raise InvalidArgumentError("", "must be false: events are never a part of the conversation")
+        raise InvalidArgumentError("", "must be false: events are never part of the conversation")
     return False
 
 
@@ -124,9 +124,9 @@ class _ThreadLine(_Line):
     def add_to(self, export: Export) -> None:
         key = (self.app_id, self.project_id, self.id)
         values = {"title", "metadata", "created_at", "updated_at", "next_position"}
-        thread = ExportedThread(_name_key(key), self.model_dump(include=values))
+        thread = ExportedThread(_make_columns(key), self.model_dump(include=values))
         if export.threads.setdefault(key, thread) is not thread:
-            raise InvalidArgumentError("id", "this thread is there twice")
+            raise InvalidArgumentError("id", "the export has this thread twice")
 
 
 class _MessageLine(_Line):
@@ -196,21 +196,25 @@ class _WorkingMemoryLine(_Line):
     project_id: Id | None
     thread_id: Id | None
     version: _Number
-    value: Annotated[Any, AfterValidator(lambda value: encode(value, ""))]
+    value: Annotated[Any, AfterValidator(lambda value: encode_fields(value, ""))]
     run_id: Id | None
     updated_at: _Micros
 
     def add_to(self, export: Export) -> None:
-        # What belongs to the user names no app, project and thread.
+        # A user's own working memory has no app, project and thread.
         key = (self.app_id or "", self.project_id or "", self.thread_id or "")
         if any(key) and not all(key):
-            raise InvalidArgumentError("thread_id", "must stand with app and project, or none of them")
+            raise InvalidArgumentError(
+                "thread_id", "must come with app_id and project_id; leave out all three for the user's own"
+            )
         versions = export.working_memory.setdefault(key, [])
         if versions and self.version <= cast("int", versions[-1]["version"]):
             raise InvalidArgumentError("version", "is not in the order of its working memory")
-        if len(versions) == KEPT_VERSIONS:
-            raise InvalidArgumentError("version", f"is one more than the {KEPT_VERSIONS} that are kept")
-        versions.append(self.model_dump(exclude={"kind"}) | _name_key(key))
+        if len(versions) == MAX_VERSIONS:
+            raise InvalidArgumentError(
+                "version", f"is one too many: a working memory has at most {MAX_VERSIONS} versions"
+            )
+        versions.append(self.model_dump(exclude={"kind"}) | _make_columns(key))
 
 
 class _EventLine(_Line):
@@ -234,7 +238,7 @@ _FRAME: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
 def read_export(lines: Iterable[str]) -> Export:
-    """Read an export; an `InvalidArgumentError` names the line that is wrong."""
+    """Read an export; an `InvalidArgumentError` gives the number of the first wrong line."""
     numbered = [(number, line) for number, line in enumerate(lines, 1) if not _is_blank(line)]
     _check_frame(numbered)
     export = Export()
@@ -243,36 +247,38 @@ def read_export(lines: Iterable[str]) -> Export:
         try:
             record.add_to(export)
         except InvalidArgumentError as error:
-            raise _wrong(number, str(error)) from None
+            raise _line_error(number, str(error)) from None
     return export
 
 
 def _check_frame(numbered: list[tuple[int, str]]) -> None:
     first = _read(_FRAME, *numbered[0]) if numbered else {}
     if first.get("kind") != "export":
-        raise InvalidArgumentError("lines", "this is no export of recollect: the first line does not say so")
+        raise InvalidArgumentError(
+            "lines", "this is not a recollect export: its first line must be of the kind 'export'"
+        )
     if first.get("format") != FORMAT:
-        raise InvalidArgumentError("lines", f"only export format {FORMAT} can be read by this version")
+        raise InvalidArgumentError("lines", f"this version of recollect reads only export format {FORMAT}")
     if _read(_FRAME, *numbered[-1]) != {"kind": "end", "lines": len(numbered) - 2}:
         raise InvalidArgumentError(
-            "lines", "the export is not whole: its last line is missing or counts otherwise"
+            "lines", "the export is incomplete: its last line is missing, or its count of lines is wrong"
         )
 
 
 def _read(form: TypeAdapter[T], number: int, line: object) -> T:
     if not isinstance(line, str):
-        raise _wrong(number, f"is not text but {type(line).__name__}")
+        raise _line_error(number, f"must be text, not {type(line).__name__}")
     try:
         return form.validate_json(line)
     except ValidationError as error:
-        raise _wrong(number, ": ".join(filter(None, find_problem(error)))) from None
+        raise _line_error(number, ": ".join(filter(None, find_problem(error)))) from None
 
 
 def _is_blank(line: object) -> bool:
     return isinstance(line, str) and not line.strip()
 
 
-def _wrong(number: int, problem: str) -> InvalidArgumentError:
+def _line_error(number: int, problem: str) -> InvalidArgumentError:
     return InvalidArgumentError("lines", f"line {number}: {problem}")
 
 

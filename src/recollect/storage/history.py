@@ -1,4 +1,4 @@
-"""Reading and removing messages. No reading parts a tool call from its results: see `tool_pairs`."""
+"""Reading and deleting messages. Neither separates a tool call from its results: see `tool_pairs`."""
 
 import json
 from collections.abc import Sequence
@@ -13,103 +13,102 @@ from recollect.storage.engine import Params, Row, Statement, Step, Transaction, 
 from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
 from recollect.storage.turns import prefix_bounds
 from recollect.storage.users import raise_epoch
-from recollect.validation import MAX_INT, check_id, check_int, check_tenant
+from recollect.validation import MAX_INT, check_id, check_int, check_limit, check_tenant
 
-_MOST_IDS = 1000
-_QUICK_ROWS = 500  # more than this is read off the event loop
-_POSITION, _RUN, _UNIT = 8, 10, 11  # places in the fragment `message_columns`
+_MAX_IDS = 1000
+_QUICK_ROWS = 500  # more rows than this are read off the event loop
+_POSITION, _RUN, _UNIT = 8, 10, 11  # indexes into the fragment `message_columns`
 
 
 class History(StoreCore):
-    """The messages of threads, and what a user said over all of them."""
+    """The messages of one thread, and the history of a user over all threads."""
 
     async def last_messages(self, limit: int | None, *, scope: Scope) -> list[Message]:
-        """Return the newest messages of a thread, oldest first; None is all of them.
+        """Return the newest messages of a thread, oldest first; None means all.
 
-        More than `limit` come back where the oldest would else be parted from its tool call.
+        Returns more than `limit` where the limit would separate a result from its tool call.
         """
-        work = partial(_up_to, thread_keys(scope), MAX_INT, _checked_limit(limit))
+        work = partial(_read_up_to, thread_keys(scope), MAX_INT, check_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
 
     async def messages_before(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
         """Return the messages that end right before a message, oldest first."""
         keys = thread_keys(scope)
         check_id(message_id, "message_id")
-        work = partial(_before, keys, message_id, _checked_limit(limit))
+        work = partial(_read_before, keys, message_id, check_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
 
     async def messages_after(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
         """Return the messages that begin right after a message, oldest first."""
         keys = thread_keys(scope)
         check_id(message_id, "message_id")
-        work = partial(_after, keys, message_id, _checked_limit(limit))
+        work = partial(_read_after, keys, message_id, check_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
 
     async def page_of_messages(self, *, limit: int, offset: int = 0, scope: Scope) -> list[Message]:
         """Return a page of a thread, oldest first.
 
-        Pages of one limit meet without gap or overlap. A unit is on the page where it begins, so a page
-        can hold a few messages more or less than `limit`, or none: go on until `offset` reaches the
-        thread's `message_count`.
+        Pages of the same limit have no gap and no overlap. A unit (a tool call up to its results) is on the
+        page where it begins, so a page can have a few messages more or fewer than `limit`, or none: continue
+        until `offset` reaches the thread's `message_count`.
         """
         check_int(limit, "limit", minimum=1)
         check_int(offset, "offset")
-        work = partial(_page, thread_keys(scope), limit, offset)
+        work = partial(_read_page, thread_keys(scope), limit, offset)
         return await self._read(work, scope, heavy=_is_heavy(limit, offset))
 
     async def messages_by_id(
         self, ids: Sequence[str], *, with_previous: int = 0, with_next: int = 0, scope: Scope
     ) -> list[Message]:
-        """Return messages by id with the ones around them, in the order in which they were stored.
+        """Return messages by id with those around them, in the order in which they were stored.
 
-        Ids that are not there are left out. `thread_id=None` looks in all threads of the app.
+        Ignores unknown ids. `thread_id=None` searches all threads of the app.
         """
         _check_ids(ids)
-        check_int(with_previous, "with_previous", maximum=_MOST_IDS)
-        check_int(with_next, "with_next", maximum=_MOST_IDS)
-        work = partial(_around, scope, ids, with_previous, with_next)
+        check_int(with_previous, "with_previous", maximum=_MAX_IDS)
+        check_int(with_next, "with_next", maximum=_MAX_IDS)
+        work = partial(_read_around, scope, ids, with_previous, with_next)
         return await self._read(work, scope, heavy=_is_heavy(len(ids) * (1 + with_previous + with_next)))
 
     async def messages_by_number(self, numbers: Sequence[int], *, scope: Scope) -> list[Message]:
-        """Return messages of the user, in any thread, by their integer ids, in the order of those."""
+        """Return messages of the user, in any thread, by integer id, sorted by it."""
         _check_numbers(numbers)
         params = user_keys(scope) | {"numbers": json.dumps(list(numbers))}
-        return await self._read(partial(_by_number, params), scope, heavy=_is_heavy(len(numbers)))
+        return await self._read(partial(_read_by_number, params), scope, heavy=_is_heavy(len(numbers)))
 
     async def user_history(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Message]:
-        """Return what user and assistant said in all threads, apps and projects, newest first."""
+        """Return the user and assistant messages of all threads, apps and projects, newest first."""
         check_int(offset, "offset")
-        params = user_keys(scope) | {"limit": _checked_limit(limit), "offset": offset}
-        return await self._read(partial(_talk, params), scope, heavy=_is_heavy(limit, offset))
+        params = user_keys(scope) | {"limit": check_limit(limit), "offset": offset}
+        return await self._read(partial(_read_user_history, params), scope, heavy=_is_heavy(limit, offset))
 
     async def count_user_history(self, *, scope: Scope) -> int:
-        """Count what `user_history` would return in full."""
-        work = partial(query, "count_talk", user_keys(scope), last=True)
+        """Count the messages that `user_history` returns without a limit."""
+        work = partial(query, "count_user_history", user_keys(scope), last=True)
         rows = await self._read(work, scope, heavy=True)
         return cast("int", rows[0][0])
 
     async def turn_of_run(self, run_id: str, *, scope: Scope) -> list[Message]:
-        """Return the turn that a run has committed, in order, or nothing.
+        """Return the messages that a run has committed, in order; none if it has not.
 
-        The answer's ids begin with the run's id, so that no index is needed for this.
+        The ids of the answer begin with the run's id, so this needs no index of its own.
         """
-        return await self._read(partial(_of_run, scope, check_id(run_id, "run_id")), scope)
+        return await self._read(partial(_read_turn, scope, check_id(run_id, "run_id")), scope)
 
     async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
-        """Remove messages and whatever must not be parted from them; return how many are gone.
+        """Delete messages with their whole units, and return how many were deleted.
 
-        That is the whole unit: a tool call, its results, and all that was said in between.
-        Ids that are not there are passed over. `thread_id=None` looks in all threads of the app.
+        A unit is a tool call, its results, and all messages between them. Ignores unknown ids.
+        `thread_id=None` searches all threads of the app.
         """
         _check_ids(ids)
         work = partial(_delete, scope, ids, to_micros(self._clock()))
         return await self._write(work, scope)
 
     async def delete_message_number(self, number: int, *, tenant_id: int | None) -> bool:
-        """Remove a message by its integer id, whoever's it is within the tenant; say if it was there.
+        """Delete a message of any user of the tenant by its integer id; return whether it existed.
 
-        This is the one look-up that names no user. It is indexed, but on a database that is
-        spread over machines it asks them all.
+        This look-up names no user. It is indexed, but on a sharded database it asks all shards.
         """
         check_int(number, "number")
         tenant = Scope(check_tenant(tenant_id), "-")
@@ -117,99 +116,101 @@ class History(StoreCore):
         return bool(await self._write(work, tenant))
 
     async def clear_history(self, *, scope: Scope) -> int:
-        """Remove all threads of a user, in all apps, with their messages, working memory and events.
+        """Delete all threads of a user, in all apps, with their messages, working memory and events.
 
-        Returns what was counted as history. The working memory of the user, and not of a thread, stays.
+        Returns what `count_user_history` counted. The user's own working memory stays.
         """
         return await self._write(partial(_clear, user_keys(scope)), scope, heavy=True)
 
 
-def _before(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
-    _, unit = yield from _place_of(keys, message_id)
-    return (yield from _up_to(keys, unit, limit))
+def _read_before(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
+    _, unit = yield from _find_place(keys, message_id)
+    return (yield from _read_up_to(keys, unit, limit))
 
 
-def _after(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
-    position, unit = yield from _place_of(keys, message_id)
-    mates = yield from query("messages_of_unit", {**keys, "after": position, "unit": unit})
-    after = mates[-1][_POSITION] if mates else position
+def _read_after(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
+    position, unit = yield from _find_place(keys, message_id)
+    rest_of_unit = yield from query("messages_of_unit", {**keys, "after": position, "unit": unit})
+    after = rest_of_unit[-1][_POSITION] if rest_of_unit else position
     rows = yield from query("messages_from", {**keys, "after": after, "limit": limit})
-    return _decoded((yield from _with_whole_end(keys, rows)))
+    return _decode_messages((yield from _complete_end(keys, rows)))
 
 
-def _up_to(keys: Params, before: int, limit: int | None) -> Transaction[list[Message]]:
+def _read_up_to(keys: Params, before: int, limit: int | None) -> Transaction[list[Message]]:
     rows = yield from query("messages_up_to", {**keys, "before": before, "limit": limit})
     rows.reverse()
     if rows and rows[0][_UNIT] < rows[0][_POSITION]:
-        rows = yield from _with_whole_start(keys, rows)
-    return _decoded(rows)
+        rows = yield from _complete_start(keys, rows)
+    return _decode_messages(rows)
 
 
-def _page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:
+def _read_page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:
     rows = yield from query("page_of_messages", {**keys, "limit": limit, "offset": offset})
     if rows:
         start = rows[0][_POSITION]
         rows = [row for row in rows if row[_UNIT] >= start]
-    return _decoded((yield from _with_whole_end(keys, rows)))
+    return _decode_messages((yield from _complete_end(keys, rows)))
 
 
-def _around(scope: Scope, ids: Sequence[str], previous: int, following: int) -> Transaction[list[Message]]:
+def _read_around(
+    scope: Scope, ids: Sequence[str], previous: int, following: int
+) -> Transaction[list[Message]]:
     found = yield from query("find_messages", app_keys(scope) | {"ids": json.dumps(list(ids))})
     windows: dict[int, Message] = {}
     for _, thread_id, position, _, _ in found:
         if scope.thread_id in (None, thread_id):
             keys = thread_keys(scope.with_thread(thread_id))
-            rows = yield from _window(keys, position, previous, following)
+            rows = yield from _read_window(keys, position, previous, following)
             windows |= {row[_POSITION + 1]: decode_message(row) for row in rows}
     return [windows[number] for number in sorted(windows)]
 
 
-def _of_run(scope: Scope, run_id: str) -> Transaction[list[Message]]:
+def _read_turn(scope: Scope, run_id: str) -> Transaction[list[Message]]:
     found = yield from query("messages_with_prefix", app_keys(scope) | prefix_bounds(run_id))
-    rows = [row for row in found if row[_RUN] == run_id]  # the prefix may be that of another run's id
+    rows = [row for row in found if row[_RUN] == run_id]  # another run's id may begin with the same prefix
     if not rows:
         return []
     thread_id, last = rows[0][_POSITION - 1], rows[-1][_POSITION]
     keys = thread_keys(scope.with_thread(thread_id))
-    low = max(rows[0][_POSITION] - _MOST_IDS, 0)
+    low = max(rows[0][_POSITION] - _MAX_IDS, 0)
     around = yield from query("messages_between", {**keys, "low": low, "high": last + 1})
-    return [message for message in _decoded(around) if message.run_id == run_id]
+    return [message for message in _decode_messages(around) if message.run_id == run_id]
 
 
-def _window(keys: Params, position: int, previous: int, following: int) -> Transaction[list[Row]]:
+def _read_window(keys: Params, position: int, previous: int, following: int) -> Transaction[list[Row]]:
     earlier, later = yield Step(
         (
             Statement("messages_up_to", {**keys, "before": position + 1, "limit": previous + 1}),
             Statement("messages_from", {**keys, "after": position, "limit": following}),
         )
     )
-    rows = yield from _with_whole_start(keys, earlier[::-1] + later)
-    return (yield from _with_whole_end(keys, rows))
+    rows = yield from _complete_start(keys, earlier[::-1] + later)
+    return (yield from _complete_end(keys, rows))
 
 
-def _with_whole_start(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
+def _complete_start(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
     if not rows or rows[0][_UNIT] >= rows[0][_POSITION]:
         return rows
     bounds = {"low": rows[0][_UNIT], "high": rows[0][_POSITION]}
     return (yield from query("messages_between", {**keys, **bounds})) + rows
 
 
-def _with_whole_end(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
+def _complete_end(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
     if not rows:
         return rows
     end = {"after": rows[-1][_POSITION], "unit": rows[-1][_UNIT]}
     return rows + (yield from query("messages_of_unit", {**keys, **end}))
 
 
-def _talk(params: Params) -> Transaction[list[Message]]:
-    return _decoded((yield from query("talk_newest_first", params, last=True)))
+def _read_user_history(params: Params) -> Transaction[list[Message]]:
+    return _decode_messages((yield from query("user_history", params, last=True)))
 
 
-def _by_number(params: Params) -> Transaction[list[Message]]:
-    return _decoded((yield from query("messages_by_number", params, last=True)))
+def _read_by_number(params: Params) -> Transaction[list[Message]]:
+    return _decode_messages((yield from query("messages_by_number", params, last=True)))
 
 
-def _place_of(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
+def _find_place(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     rows = yield from query("find_messages", {**keys, "ids": json.dumps([message_id])})
     for _, thread_id, position, _, unit in rows:
         if thread_id == keys["thread_id"]:
@@ -218,7 +219,7 @@ def _place_of(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
 
 
 def _delete(scope: Scope, ids: Sequence[str], time: int, number: int | None = None) -> Transaction[int]:
-    """Remove messages by id; only the one of that number, where a number is given."""
+    """Delete messages by id; with a number, only the message that has it."""
     keys = app_keys(scope)
     _, found = yield Step(
         (Statement("lock_user", keys), Statement("find_messages", keys | {"ids": json.dumps(list(ids))}))
@@ -253,7 +254,13 @@ def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]
 
 
 def _clear(keys: Params) -> Transaction[int]:
-    names = ("count_talk", "count_messages", "count_threads", "count_thread_working_memory", "count_events")
+    names = (
+        "count_user_history",
+        "count_messages",
+        "count_threads",
+        "count_thread_working_memory",
+        "count_events",
+    )
     _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
     if not any(rows[0][0] for rows in present):
         raise Unchanged(0)
@@ -263,12 +270,8 @@ def _clear(keys: Params) -> Transaction[int]:
     return cast("int", counted[0][0])
 
 
-def _decoded(rows: list[Row]) -> list[Message]:
+def _decode_messages(rows: list[Row]) -> list[Message]:
     return [decode_message(row) for row in rows]
-
-
-def _checked_limit(limit: int | None) -> int | None:
-    return None if limit is None else check_int(limit, "limit")
 
 
 def _is_heavy(limit: int | None, offset: int = 0) -> bool:
@@ -290,7 +293,5 @@ def _check_numbers(numbers: Sequence[int]) -> None:
 def _check_list(items: Sequence[object], argument: str) -> None:
     if isinstance(items, str | bytes) or not isinstance(cast("object", items), Sequence):
         raise InvalidArgumentError(argument, f"must be a list of {argument}, not {type(items).__name__}")
-    if len(items) > _MOST_IDS:
-        raise InvalidArgumentError(
-            argument, f"holds {len(items)} {argument}; at most {_MOST_IDS} are allowed"
-        )
+    if len(items) > _MAX_IDS:
+        raise InvalidArgumentError(argument, f"has {len(items)} items; at most {_MAX_IDS} are allowed")

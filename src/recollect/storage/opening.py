@@ -1,4 +1,4 @@
-"""Opening a store: by its URL, and lazily, once for each event loop, to be closed with it."""
+"""Opening a store by its URL; and `StoreHandle`, which opens one lazily for each event loop."""
 
 import asyncio
 import os
@@ -14,34 +14,34 @@ from typing import TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from recollect.concurrency.fork import PerProcess
+from recollect.concurrency.tasks import retrieve_exception
 from recollect.concurrency.threads import call_in_loop
 from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_extra
 from recollect.messages import now
-from recollect.storage.engine import Engine
+from recollect.storage.engine import StorageEngine
 from recollect.storage.store import Store
 from recollect.validation import check_int, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
-"""The environment variable that names the database where nothing else does."""
+"""The environment variable that holds the database URL where none is given."""
 
 _FORMS = "file.db, sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # a single letter is a drive of Windows
 _MEMORY = ":memory:"
-# What means something else in a URL, and what is passed over there.
-_IN_ADDRESSES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
+# Characters of a path that mean something else in a URL, or that `urlsplit` drops.
+_URL_ESCAPES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
 
 Place: TypeAlias = Store | str | os.PathLike[str]
 """Where data is kept: a store that somebody opened, the URL of a database, or the path of a SQLite file."""
 
 Clock: TypeAlias = Callable[[], datetime]
-"""Tells the time; it must be in a time zone."""
+"""Returns the time, with a time zone."""
 
 
 class Opening(Awaitable[Store]):
-    """A store that is about to be opened: `await` it, or enter it with `async with`."""
+    """What `open_store` returns: `await` it, or enter it with `async with`."""
 
     def __init__(self, url: str, *, pool_size: int, clock: Clock) -> None:
-        """Remember what to open; nothing happens yet."""
         self._url = url
         self._pool_size = pool_size
         self._clock = clock
@@ -53,16 +53,13 @@ class Opening(Awaitable[Store]):
         return self._url.partition("://")[0].lower() == "sqlite" and sqlite_path(self._url) == _MEMORY
 
     def __await__(self) -> Generator[object, None, Store]:
-        """Open the store."""
         return self._open().__await__()
 
     async def __aenter__(self) -> Store:
-        """Open the store for the length of a block."""
         self._store = await self._open()
         return self._store
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the store."""
         if self._store is not None:
             await self._store.close()
 
@@ -78,7 +75,7 @@ def open_store(
 
     Use it as `store = await open_store(url)` or `async with open_store(url) as store`. URLs are
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
-    `postgresql://…`; without one the environment variable RECOLLECT_DATABASE_URL is read.
+    `postgresql://…`; the default is the environment variable RECOLLECT_DATABASE_URL.
     `pool_size` is the maximum number of connections to PostgreSQL.
     """
     size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
@@ -100,7 +97,7 @@ def database_url(store: str | os.PathLike[str] | None) -> str:
     return found if "://" in found else sqlite_url(Path(found))
 
 
-async def _open_engine(url: str, pool_size: int) -> Engine:
+async def _open_engine(url: str, pool_size: int) -> StorageEngine:
     scheme = url.partition("://")[0].lower()
     if scheme == "sqlite":
         from recollect.storage.sqlite.engine import SqliteEngine
@@ -111,17 +108,17 @@ async def _open_engine(url: str, pool_size: int) -> Engine:
     raise InvalidArgumentError("store", f"must look like {_FORMS}")
 
 
-async def _open_postgres(url: str, pool_size: int) -> Engine:
+async def _open_postgres(url: str, pool_size: int) -> StorageEngine:
     with requires_extra("postgres"):
         from recollect.storage.postgres.engine import PostgresEngine
     return await PostgresEngine.open(url, pool_size)
 
 
 def sqlite_path(url: str) -> str:
-    """Return the file that a SQLite URL names, `:memory:` for none."""
+    """Return the path in a SQLite URL, or `:memory:` if it has none."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # its message would quote the address
+    except ValueError:  # its message would quote the URL
         raise InvalidArgumentError("store", f"must look like {_FORMS}") from None
     if parts.netloc:
         raise InvalidArgumentError("store", "a file needs three slashes: sqlite:///file.db")
@@ -135,37 +132,37 @@ def sqlite_path(url: str) -> str:
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the URL of a file, whatever it and its folders are called."""
-    return f"sqlite:///{str(path.absolute()).translate(_IN_ADDRESSES)}"
+    """Return the URL of a file; special characters in its path are escaped."""
+    return f"sqlite:///{str(path.absolute()).translate(_URL_ESCAPES)}"
 
 
 _Loop: TypeAlias = asyncio.AbstractEventLoop
 
 Prepare: TypeAlias = Callable[[Store], Awaitable[None]]
-"""What is done with a store right after it was opened."""
+"""Called with each store right after it was opened."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """A store of one event loop, and what closes it; a store that somebody else opened is not closed."""
+    """A store of one event loop, and the generator that closes it, if we opened it."""
 
     store: Store
     closing: AsyncGeneratorType[None, None] | None
 
 
 class StoreHandle:
-    """Where a memory keeps its data: a store that somebody else opened, or one to open by URL or path."""
+    """The database of a `Memory`: a store that the caller has opened, a URL or a path."""
 
     def __init__(self, store: Place | None = None, *, prepare: Prepare | None = None) -> None:
         """Remember what to open, and what to do with it first; without a place it is a private store."""
         self._prepare = prepare
-        self._source = _source(store)
+        self._source = _check_source(store)
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
         self._lock = PerProcess(threading.Lock)  # several threads may each have a loop
-        # This holds on to what is open. Garbage is invisible to a loop some time before it is told of it, and
-        # a loop that ends just then would leave it open.
-        weakref.finalize(self, _let_go, self._opened).atexit = False
+        # The finalizer refers to the open stores, so that they outlive the handle. A loop that ends just when
+        # the handle becomes garbage would not see their generators, and leave the stores open.
+        weakref.finalize(self, _close_abandoned, self._opened).atexit = False
 
     @property
     def is_in_memory(self) -> bool:
@@ -183,12 +180,12 @@ class StoreHandle:
             self._forget_closed_loops()
             if loop not in self._opening:
                 self._opening[loop] = loop.create_task(self._open(loop))
-                self._opening[loop].add_done_callback(_look_at)
-        # Shielded: a caller that is cancelled must not cancel the opening for the others.
+                self._opening[loop].add_done_callback(retrieve_exception)
+        # Shielded: a cancelled caller must not cancel the opening for the others.
         return (await asyncio.shield(self._opening[loop])).store
 
     async def close(self) -> None:
-        """Close what was opened in the running event loop; a store that was given stays open."""
+        """Close the store of the running event loop; a store that the caller has opened stays open."""
         loop = asyncio.get_running_loop()
         if loop in self._opening:
             await asyncio.wait([self._opening[loop]])
@@ -208,14 +205,14 @@ class StoreHandle:
             self._opened[loop] = opened
             return opened
         finally:
-            self._opening.pop(loop, None)  # where it failed the next caller tries again
+            self._opening.pop(loop, None)  # after a failure the next caller tries again
 
     def _check_new_loop(self, loop: _Loop) -> None:
         is_private = isinstance(self._source, Opening) and self.is_in_memory
         if is_private and (self._opened.keys() | self._opening.keys()) - {loop}:
             raise WrongOwnerError(
                 "this memory keeps its data in memory and belongs to another event loop; "
-                "give it a file or a server, or keep to one loop"
+                "give it the URL of a file or a server, or use one loop only"
             )
 
     def _forget_closed_loops(self) -> None:
@@ -223,7 +220,7 @@ class StoreHandle:
             del self._opened[loop]
 
 
-def _source(store: object) -> Store | Opening:
+def _check_source(store: object) -> Store | Opening:
     if isinstance(store, Store):
         return store
     if store is not None and not isinstance(store, str | os.PathLike):
@@ -237,7 +234,7 @@ async def _open_source(source: Store | Opening) -> _Opened:
     if isinstance(source, Store):
         return _Opened(source, None)
     store = await source
-    closing = cast("AsyncGeneratorType[None, None]", _closed_with_the_loop(store))
+    closing = cast("AsyncGeneratorType[None, None]", _close_with_loop(store))
     await anext(closing)
     return _Opened(store, closing)
 
@@ -247,10 +244,10 @@ async def _close(opened: _Opened) -> None:
         await opened.closing.aclose()
 
 
-async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
+async def _close_with_loop(store: Store) -> AsyncGenerator[None]:
     """Close a store when its event loop ends.
 
-    Async generators are what a loop closes last, while it still runs; nothing else would tell us in time.
+    An ending loop closes its async generators last, while it still runs; it has no other hook for this.
     """
     try:
         yield
@@ -258,45 +255,40 @@ async def _closed_with_the_loop(store: Store) -> AsyncGenerator[None]:
         await store.close()
 
 
-def _let_go(opened: dict[_Loop, _Opened]) -> None:
-    """Have each loop close its store, since nobody has the handle any more."""
+def _close_abandoned(opened: dict[_Loop, _Opened]) -> None:
+    """Have each loop close its store after the handle was garbage-collected."""
     for loop, one in opened.items():
-        call_in_loop(loop, _begin_to_close, loop, one)
+        call_in_loop(loop, _start_closing, loop, one)
 
 
-def _begin_to_close(loop: _Loop, opened: _Opened) -> None:
+def _start_closing(loop: _Loop, opened: _Opened) -> None:
     closing = opened.closing
-    # The end of the loop may have come before this, or just be closing it.
+    # The ending loop may have closed it already, or be closing it now.
     if closing is not None and closing.ag_frame is not None and not closing.ag_running:
-        _hold(closing, loop)
-        task = loop.create_task(_close_beside_the_loop(opened.store, closing))
-        _under_way.add(task)
-        task.add_done_callback(_under_way.discard)
+        _keep_until_closed(closing, loop)
+        task = loop.create_task(_close_in_task(opened.store, closing))
+        _closing_tasks.add(task)
+        task.add_done_callback(_closing_tasks.discard)
 
 
-def _hold(closing: AsyncGeneratorType[None, None], loop: _Loop) -> None:
-    """Keep a generator until it is closed.
+def _keep_until_closed(closing: AsyncGeneratorType[None, None], loop: _Loop) -> None:
+    """Refer to a generator until it is closed.
 
-    A loop that ends cancels the task that closes it, maybe before it began, and then closes the generators
-    that are still there. For one that is thrown away at that moment it would begin a task that nobody runs.
+    An ending loop cancels the task that closes the generator, maybe before it started, and then closes the
+    generators that still exist. Garbage-collected at that moment, it would need a task that never runs.
     """
-    for held, its_loop in [*_held.items()]:  # loops of other threads may have some too
-        if held.ag_frame is None or its_loop.is_closed():
-            _held.pop(held, None)
-    _held[closing] = loop
+    for kept, its_loop in [*_kept.items()]:  # a copy: loops of other threads may add some
+        if kept.ag_frame is None or its_loop.is_closed():
+            _kept.pop(kept, None)
+    _kept[closing] = loop
 
 
-async def _close_beside_the_loop(store: Store, closing: AsyncGeneratorType[None, None]) -> None:
-    """Close a store and its generator, which the end of the loop may begin to close meanwhile."""
+async def _close_in_task(store: Store, closing: AsyncGeneratorType[None, None]) -> None:
+    """Close a store and its generator, unless the ending loop closes the generator meanwhile."""
     await store.close()
     if not closing.ag_running:
-        await closing.aclose()  # has nothing left to wait for
+        await closing.aclose()  # does not wait: the store is closed
 
 
-_under_way: set[asyncio.Task[None]] = set()  # a loop does not hold on to its tasks
-_held: dict[AsyncGeneratorType[None, None], _Loop] = {}
-
-
-def _look_at(task: asyncio.Task[_Opened]) -> None:
-    if not task.cancelled():
-        task.exception()  # whoever waited for it may be gone
+_closing_tasks: set[asyncio.Task[None]] = set()  # a loop has only weak references to its tasks
+_kept: dict[AsyncGeneratorType[None, None], _Loop] = {}

@@ -1,4 +1,4 @@
-"""What the store hands out besides messages: plain values, one class a kind."""
+"""The values that the store returns besides messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from recollect.validation import as_json
 
 DEFAULT_TITLE = "New Conversation"
-"""The title of a thread that was given none."""
+"""The title of a thread that was created without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
     """One conversation of one user.
 
-    `updated_at` moves with every change, `last_message_at` is the time of the newest message,
+    `updated_at` changes with every write, `last_message_at` is the time of the last message,
     and `message_count` counts messages of every role.
     """
 
@@ -36,8 +36,8 @@ class Thread:
         return {name: as_json(getattr(self, name)) for name in Thread.__slots__}
 
 
-class Placed(NamedTuple):
-    """Where a message was put: its order number in the thread, and its integer id."""
+class Placement(NamedTuple):
+    """Where a message is stored: its position in the thread, and its integer id."""
 
     position: int
     number: int
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """One value of a user's memory."""
+    """One value of a user's memory, under a key."""
 
     number: int
     key: str
@@ -55,7 +55,7 @@ class MemoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """The mode that a user is in."""
+    """The mode of a user, a word that the application chooses."""
 
     mode: str
     updated_at: datetime
@@ -63,7 +63,7 @@ class StateEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """Something that was done for a run, written down for people; no model is ever shown it."""
+    """Something that was done for a run, recorded for people; no prompt contains it."""
 
     number: int
     thread_id: str
@@ -79,11 +79,11 @@ class AuditEvent:
 
 
 class SearchRow(NamedTuple):
-    """What search knows of a message: where it stands, who said it when, and its terms.
+    """What search knows of a message: its position, time, speaker and terms.
 
-    The time is in microseconds since 1970. `speaker` is the name in the message's metadata, if it has one;
-    `asks` says whether the text holds a question mark.
-    Terms are hashes (uint32) in order, and one byte of count for each.
+    `created_at` is in microseconds since 1970. `speaker` is the name in the message's metadata, if any.
+    `asks` says whether the text contains a question mark. Terms are sorted hashes (uint32), with one byte of
+    count for each.
     """
 
     number: int
@@ -99,7 +99,7 @@ class SearchRow(NamedTuple):
 
 
 class VectorRow(NamedTuple):
-    """What an embedder made of a message; `stamp` is higher than that of every earlier write."""
+    """The stored vectors of a message; `stamp` is higher than that of every earlier write."""
 
     stamp: int
     number: int
@@ -110,7 +110,7 @@ class VectorRow(NamedTuple):
 
 
 class MessageVectors(NamedTuple):
-    """Vectors on their way to a message: a span (two uint32) and a vector (float16) for each piece."""
+    """Vectors to store for a message: a span (two uint32) and a vector (float16) for each segment."""
 
     number: int
     spans: bytes
@@ -118,43 +118,43 @@ class MessageVectors(NamedTuple):
 
 
 class SearchChanges(NamedTuple):
-    """What is new for search since the last look, and the epoch that the user has."""
+    """What is new for search since the last read, and the user's epoch."""
 
     epoch: int
     rows: list[SearchRow]
     vectors: list[VectorRow]
 
 
-class Waiting(NamedTuple):
-    """A message that waits for vectors."""
+class UnembeddedMessage(NamedTuple):
+    """A message that has no vectors yet."""
 
     number: int
     text: str
 
 
 class VectorModel(NamedTuple):
-    """What made a vector: an embedder's model, and how long its vectors are."""
+    """The embedding model of a vector, and the length of its vectors."""
 
     model_id: str
     dimensions: int
 
 
-class Unembedded(NamedTuple):
-    """Messages that wait for vectors, the epoch that the user has, and the model of the newest vector."""
+class UnembeddedMessages(NamedTuple):
+    """Messages without vectors, the user's epoch, and the model of the newest vector."""
 
     epoch: int
     newest_model: VectorModel | None
-    messages: list[Waiting]
+    messages: list[UnembeddedMessage]
 
 
 @dataclass(frozen=True, slots=True)
 class EraseReport:
-    """What an erasure removed, by kind, and the epoch that the user has from now on."""
+    """How many rows an erasure removed, by kind, and the user's new epoch."""
 
     counts: Mapping[str, int]
     epoch: int
 
     @property
     def total(self) -> int:
-        """How many rows were removed."""
+        """The sum over all kinds."""
         return sum(self.counts.values())

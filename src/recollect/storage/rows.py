@@ -1,6 +1,6 @@
-"""Between rows and values: times, keys and messages.
+"""Conversions between rows and values: times, keys and messages.
 
-Times are whole microseconds since 1970 in UTC in both databases, so that they come back exactly.
+Both databases store times as whole microseconds since 1970 in UTC, so that they come back exactly.
 """
 
 import json
@@ -13,19 +13,19 @@ from recollect.messages import Message, Part, part_from_dict, part_to_dict
 from recollect.scope import Scope
 from recollect.storage.engine import Row
 from recollect.text.terms import analyse
-from recollect.validation import json_text
+from recollect.validation import encode_json
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(time: datetime) -> int:
-    """Return the time as microseconds since 1970."""
+    """Return the time in microseconds since 1970."""
     return (time - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """Return the time that `to_micros` gave as a number."""
+    """Return the time of a number of microseconds since 1970."""
     return _EPOCH + timedelta(0, 0, micros)
 
 
@@ -40,7 +40,7 @@ def app_keys(scope: Scope) -> dict[str, object]:
 
 
 def thread_keys(scope: Scope) -> dict[str, object]:
-    """Return the key columns that name one thread; an error where the scope names none."""
+    """Return the key columns that name one thread; raise where the scope names none."""
     return {
         "user_id": scope.user_id,
         "tenant_id": scope.tenant_key,
@@ -51,28 +51,28 @@ def thread_keys(scope: Scope) -> dict[str, object]:
 
 
 def encode_metadata(metadata: Mapping[str, object]) -> str | None:
-    """Return metadata as its column holds it; most messages have none."""
-    return json_text(metadata, "metadata") if metadata else None
+    """Return the column of metadata: None where there is none, as in most messages."""
+    return encode_json(metadata, "metadata") if metadata else None
 
 
 def decode_json(column: str) -> object:
-    """Return the JSON value that a column holds."""
+    """Decode a column of JSON; raise `StorageCorruptError` where it is damaged."""
     try:
         return json.loads(column)
     except ValueError as error:
-        raise _damaged() from error
+        raise _make_damage_error() from error
 
 
 def decode_metadata(column: str | None) -> dict[str, object]:
-    """Return the metadata that a column holds."""
+    """Decode a column of metadata; None means none."""
     return {} if column is None else cast("dict[str, object]", decode_json(column))
 
 
 def encode_message(message: Message, run_id: str | None) -> dict[str, object]:
-    """Return the columns of a message that do not depend on where it will stand."""
+    """Return the columns of a message that do not depend on its position."""
     parts = None
     if not isinstance(message.body, str):
-        parts = json_text([part_to_dict(part) for part in message.body], "content")
+        parts = encode_json([part_to_dict(part) for part in message.body], "content")
     text = message.text
     terms = analyse(text) if message.is_conversation else None
     return {
@@ -90,7 +90,7 @@ def encode_message(message: Message, run_id: str | None) -> dict[str, object]:
 
 
 class _Draft:
-    """A message while its fields are filled in; it becomes a `Message` by changing its class."""
+    """A message whose fields are being set; assigning `__class__` makes it a `Message`."""
 
     __slots__ = (
         "body",
@@ -110,8 +110,8 @@ class _Draft:
 def decode_message(row: Row) -> Message:
     """Make a message from the columns of the fragment `message_columns`.
 
-    Reading history is the hottest path there is. Filling in a frozen dataclass costs seven times
-    as much as plain slots, and stored messages need no second check, hence the change of class.
+    Reading history is the hottest path of the package. Creating a frozen dataclass takes seven times as long
+    as setting plain slots, and stored messages need no second check, hence the change of class.
     """
     draft = _Draft()
     (
@@ -137,12 +137,12 @@ def decode_message(row: Row) -> Message:
 
 
 def decode_parts(column: str) -> tuple[Part, ...]:
-    """Return the parts that a column holds."""
+    """Decode a column of message parts; raise `StorageCorruptError` where it is damaged."""
     try:
         return tuple(part_from_dict(part) for part in json.loads(column))
     except (TypeError, ValueError) as error:
-        raise _damaged() from error
+        raise _make_damage_error() from error
 
 
-def _damaged() -> StorageCorruptError:
+def _make_damage_error() -> StorageCorruptError:
     return StorageCorruptError("a stored row is damaged; restore the database from a backup")

@@ -1,11 +1,11 @@
-"""Reads the SQL files of an engine: its statements, and the migrations that are still to be applied.
+"""Reads the SQL files of an engine: its statements and its migrations.
 
-A statements file is a list of blocks: `-- name: some_name` and the statement below it. A block `--
-fragment: some_name` is not a statement but text that the others insert as `{some_name}`. Values never enter
-here: the drivers bind them.
+A statements file is a list of blocks: a line `-- name: some_name`, then the statement. A block that begins
+with `-- fragment: some_name` is text that statements insert as `{some_name}`. Values are never part of the
+text: the drivers bind them.
 
-The engines apply migrations under a lock, each with its record in one transaction, so that two processes
-that start at once both succeed and a failed step leaves the database as it was.
+An engine applies migrations under a lock, each in one transaction with its record. So two processes that
+start at once both succeed, and a failed migration leaves the database as it was.
 """
 
 import re
@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
 class Migration(NamedTuple):
-    """One numbered step of the schema."""
+    """One numbered change of the schema."""
 
     number: int
     name: str
@@ -34,20 +34,20 @@ class Migration(NamedTuple):
 def load_statements(engine: str) -> dict[str, LiteralString]:
     """Return all statements of an engine by name."""
     blocks = [
-        block for file in _sql_files(engine, "statements") for block in _blocks(file.read_text("utf-8"))
+        block for file in _sql_files(engine, "statements") for block in _split_blocks(file.read_text("utf-8"))
     ]
     names = [name for _, name, _ in blocks]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"the SQL files of {engine} define {sorted(twice)} more than once")
     fragments = {name: text for kind, name, text in blocks if kind == "fragment"}
-    return {name: _filled(text, fragments) for kind, name, text in blocks if kind == "name"}
+    return {name: _fill_fragments(text, fragments) for kind, name, text in blocks if kind == "name"}
 
 
 @cache
 def load_migrations(engine: str) -> tuple[Migration, ...]:
     """Return the migrations of an engine, oldest first."""
     found = [
-        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), _literal(file.read_text("utf-8")))
+        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), _as_literal(file.read_text("utf-8")))
         for file in _sql_files(engine, "migrations")
     ]
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
@@ -62,31 +62,31 @@ def _sql_files(engine: str, folder: str) -> list[Traversable]:
     )
 
 
-def _blocks(text: str) -> list[tuple[str, str, str]]:
-    _, *pieces = _BLOCK.split(text)
+def _split_blocks(text: str) -> list[tuple[str, str, str]]:
+    _, *fields = _BLOCK.split(text)
     return [
         (kind, name, _clean(body))
-        for kind, name, body in zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)
+        for kind, name, body in zip(fields[0::3], fields[1::3], fields[2::3], strict=True)
     ]
 
 
-def _filled(text: str, fragments: dict[str, str]) -> LiteralString:
+def _fill_fragments(text: str, fragments: dict[str, str]) -> LiteralString:
     while _FRAGMENT.search(text):
         text = _FRAGMENT.sub(lambda found: fragments[found[1]], text)
-    return _literal(text)
+    return _as_literal(text)
 
 
 def _clean(body: str) -> str:
     return _COMMENT.sub("", body).strip().removesuffix(";")
 
 
-def _literal(text: str) -> LiteralString:
+def _as_literal(text: str) -> LiteralString:
     # The text comes from the package's own files, so no caller's string can be in it.
     return cast("LiteralString", text)
 
 
-def pending(migrations: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> list[Migration]:
-    """Return what is left to apply; refuse a database that this version does not know."""
+def find_pending(migrations: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> list[Migration]:
+    """Return the migrations that are not applied yet; raise if the database has others than these."""
     if len(applied) > len(migrations):
         raise NewerDatabaseError(
             f"the database is at version {len(applied)} ({applied[-1][1]}), but this recollect knows only "

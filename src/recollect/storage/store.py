@@ -1,8 +1,8 @@
-"""The store: everything recollect keeps, behind one class.
+"""The store: one class for everything that recollect stores.
 
-Each part of the contract is a class of its own in the file that is named after it; `Store` is
-their sum. Every method takes the scope it works on, keyword-only and
-required; only deleting by integer id and listing users name no user, and take the tenant instead.
+`Store` inherits one class for each kind of data, each from a module of its own. Every method takes the
+scope it works on, keyword-only and required. Only `delete_message_number` and `list_users` name no user:
+they take a tenant.
 """
 
 from recollect.storage.events import Events

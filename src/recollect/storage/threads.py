@@ -17,7 +17,7 @@ from recollect.storage.rows import (
     to_micros,
 )
 from recollect.storage.users import raise_epoch
-from recollect.validation import check_int, check_json_object, check_text
+from recollect.validation import check_int, check_json_object, check_limit, check_text
 
 
 class Threads(StoreCore):
@@ -26,7 +26,7 @@ class Threads(StoreCore):
     async def create_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
     ) -> Thread:
-        """Create the scope's thread, or return the one that is there unchanged."""
+        """Create the scope's thread, or return the existing one unchanged."""
         time = to_micros(self._clock())
         values = {
             "title": DEFAULT_TITLE if title is None else check_text(title, "title"),
@@ -45,17 +45,15 @@ class Threads(StoreCore):
         return decode_thread(rows[0]) if rows else None
 
     async def list_threads(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Thread]:
-        """Return the user's threads of the scope's app and project, the latest talk first."""
-        if limit is not None:
-            check_int(limit, "limit")
-        params = app_keys(scope) | {"limit": limit, "offset": check_int(offset, "offset")}
+        """Return the user's threads of the scope's app and project, the latest message first."""
+        params = app_keys(scope) | {"limit": check_limit(limit), "offset": check_int(offset, "offset")}
         rows = await self._read(partial(query, "list_threads", params, last=True), scope, heavy=limit is None)
         return [decode_thread(row) for row in rows]
 
     async def update_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
     ) -> Thread:
-        """Change the title or replace the metadata of a thread; what is None stays."""
+        """Change the title or replace the metadata of a thread; None leaves it as it is."""
         changes: dict[str, object] = {"updated_at": to_micros(self._clock())}
         if title is not None:
             changes["title"] = check_text(title, "title")
@@ -64,7 +62,7 @@ class Threads(StoreCore):
         return await self._write(partial(_update, thread_keys(scope), changes), scope)
 
     async def delete_thread(self, *, scope: Scope) -> bool:
-        """Remove the scope's thread with its messages, working memory and events; say if it was there."""
+        """Delete the thread with its messages, working memory and events; return whether it existed."""
         return await self._write(partial(_delete, thread_keys(scope)), scope, heavy=True)
 
 
@@ -111,7 +109,7 @@ def _update(keys: Params, changes: Params) -> Transaction[Thread]:
 
 
 def _delete(keys: Params) -> Transaction[bool]:
-    # Working memory and events may be kept of a thread that holds no message yet, and so is not there.
+    # A thread without messages may have no row of its own, but still working memory and events.
     _, threads, fields, events = yield Step(
         (
             Statement("lock_user", keys),

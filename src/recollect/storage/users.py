@@ -1,96 +1,97 @@
-"""Users: the row that is locked for writing, user memory, user state, and erasing all of it with a proof.
+"""Users: their epochs, memory and state, and the verified erasure of all their data.
 
-A user has an epoch, which changes with every removal and never takes a value again. Background work
-(embedding, extraction) and caches compare it to learn that their source is gone.
+A user's epoch changes with every deletion and never has the same value twice. Background work (embedding,
+extraction) and caches compare it to notice that their source was deleted. Every write locks the user's row.
 """
 
 import asyncio
 from functools import partial
 from typing import cast
 
+from recollect.concurrency.tasks import retrieve_exception
 from recollect.errors import EraseIncompleteError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.records import EraseReport, MemoryEntry, StateEntry
 from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
-from recollect.validation import check_id, check_int, check_json_object, check_tenant, json_text
+from recollect.validation import check_id, check_int, check_json_object, check_tenant, encode_json
 
-_MOST_USERS = 1000
+_MAX_USERS = 1000
 KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
-"""The kinds of rows a user can have; each has `count_…` and `delete_…` statements."""
-_WITH_BOOKKEEPING = (*KINDS, "users")
+"""The kinds of rows that a user can have; each has statements `count_…` and `delete_…`."""
+_ALL_KINDS = (*KINDS, "users")
 
 
 class UserEpochs(StoreCore):
     """The users of a tenant, and their epochs."""
 
     async def list_users(
-        self, *, after: str | None = None, limit: int = _MOST_USERS, tenant_id: int | None
+        self, *, after: str | None = None, limit: int = _MAX_USERS, tenant_id: int | None
     ) -> list[str]:
-        """Return the ids of the tenant's users of whom something is kept, in order, behind an id.
+        """Return the sorted ids of the tenant's users who have data, those after an id.
 
-        It names no user, so on a database that is spread over machines it asks them all.
+        It names no user, so on a sharded database it asks all shards.
         """
         tenant = Scope(check_tenant(tenant_id), "-")
         params = {
             "tenant_id": tenant.tenant_key,
             "after": "" if after is None else check_id(after, "after"),
-            "limit": check_int(limit, "limit", maximum=_MOST_USERS),
+            "limit": check_int(limit, "limit", maximum=_MAX_USERS),
         }
         rows = await self._read(partial(query, "list_users", params, last=True), tenant, heavy=True)
         return [row[0] for row in rows]
 
     async def epoch(self, *, scope: Scope) -> int:
-        """Return the user's epoch; it is a higher one after every removal."""
+        """Return the user's epoch, which every deletion raises."""
         rows = await self._read(partial(query, "get_epoch", user_keys(scope), last=True), scope)
         return cast("int", rows[0][0])
 
     async def pin_epoch(self, *, scope: Scope) -> int:
-        """Return the user's epoch, which from now on stays until something is removed.
+        """Return the user's epoch, which from now on stays the same until something is deleted.
 
-        The epoch of a user of whom nothing is kept moves with every write of others; late work needs one to
-        hold on to, so such a user becomes known here.
+        The epoch of a user without data changes with every write of other users. Background work needs one to
+        compare with, so this creates the user's row.
         """
         keys = user_keys(scope)
         rows = await self._read(partial(query, "find_epoch", keys, last=True), scope)
-        return cast("int", rows[0][0]) if rows else await self._write(partial(_pin, keys), scope)
+        return cast("int", rows[0][0]) if rows else await self._write(partial(_pin_epoch, keys), scope)
 
 
-def _pin(keys: Params) -> Transaction[int]:
+def _pin_epoch(keys: Params) -> Transaction[int]:
     _, rows = yield Step((Statement("lock_user", keys), Statement("find_epoch", keys)), last=True)
     return cast("int", rows[0][0])
 
 
 def raise_epoch(keys: Params) -> Transaction[int]:
-    """Give the user an epoch that is higher than every earlier one."""
+    """Give the user an epoch that is higher than all earlier ones."""
     epoch = yield from draw_number()
     yield Step((Statement("set_epoch", {**keys, "epoch": epoch}),))
     return epoch
 
 
-def remove(name: str, keys: Params) -> Transaction[int]:
-    """Run a statement that deletes rows and returns them; raise the epoch if there were any."""
+def remove_rows(name: str, keys: Params) -> Transaction[int]:
+    """Run a statement that deletes and returns rows; raise the epoch if there were any."""
     _, gone = yield Step((Statement("lock_user", keys), Statement(name, keys)))
     if not gone:
-        raise Unchanged(0)  # else the lock would leave a row of a user of whom nothing is kept
+        raise Unchanged(0)  # rolls back the row that `lock_user` creates for an unknown user
     yield from raise_epoch(keys)
     return len(gone)
 
 
 def draw_number() -> Transaction[int]:
-    """Return a number that was never used before."""
+    """Return a number that was never used before, from the sequence of the database."""
     rows = yield from query("draw_numbers", {"count": 1})
     return cast("int", rows[0][0])
 
 
 class UserMemories(StoreCore):
-    """The values kept about a user, over all apps and projects."""
+    """The memory of a user, over all apps and projects: JSON values under keys."""
 
     async def set_memory(self, key: str, value: dict[str, object], *, scope: Scope) -> int:
-        """Store a value under a key, in place of what was there; return the entry's number."""
+        """Store a value under a key, replacing an earlier one, and return the entry's number."""
         params = memory_key(key, scope) | {
-            "value": json_text(check_json_object(value, "value"), "value"),
+            "value": encode_json(check_json_object(value, "value"), "value"),
             "updated_at": to_micros(self._clock()),
         }
         return await self._write(partial(_set_memory, params), scope)
@@ -101,17 +102,17 @@ class UserMemories(StoreCore):
         return decode_memory(rows[0]) if rows else None
 
     async def list_memory(self, *, scope: Scope) -> list[MemoryEntry]:
-        """Return all entries of a user, by key."""
+        """Return all entries of a user, sorted by key."""
         rows = await self._read(partial(query, "list_memory", user_keys(scope), last=True), scope, heavy=True)
         return [decode_memory(row) for row in rows]
 
     async def delete_memory(self, key: str, *, scope: Scope) -> bool:
-        """Remove the entry under a key; say if it was there."""
-        return await self._write(partial(remove, "delete_memory", memory_key(key, scope)), scope) > 0
+        """Delete the entry under a key; return whether it existed."""
+        return await self._write(partial(remove_rows, "delete_memory", memory_key(key, scope)), scope) > 0
 
     async def clear_memory(self, *, scope: Scope) -> int:
-        """Remove all entries of a user and return how many there were."""
-        return await self._write(partial(remove, "delete_user_memory", user_keys(scope)), scope)
+        """Delete all entries of a user and return how many there were."""
+        return await self._write(partial(remove_rows, "delete_user_memory", user_keys(scope)), scope)
 
 
 def memory_key(key: str, scope: Scope) -> dict[str, object]:
@@ -132,10 +133,10 @@ def _set_memory(params: Params) -> Transaction[int]:
 
 
 class UserStates(StoreCore):
-    """The modes of users, over all apps and projects."""
+    """The state of a user, over all apps and projects: a mode."""
 
     async def set_state(self, mode: str, *, scope: Scope) -> None:
-        """Put the user into a mode."""
+        """Set the user's mode."""
         values = {"mode": check_id(mode, "mode"), "updated_at": to_micros(self._clock())}
         await self._write(partial(_set_state, user_keys(scope) | values), scope)
 
@@ -145,8 +146,8 @@ class UserStates(StoreCore):
         return StateEntry(rows[0][0], from_micros(rows[0][1])) if rows else None
 
     async def delete_state(self, *, scope: Scope) -> bool:
-        """Forget the user's mode; say if there was one."""
-        return await self._write(partial(remove, "delete_user_state", user_keys(scope)), scope) > 0
+        """Delete the user's mode; return whether there was one."""
+        return await self._write(partial(remove_rows, "delete_user_state", user_keys(scope)), scope) > 0
 
 
 def _set_state(params: Params) -> Transaction[None]:
@@ -154,45 +155,40 @@ def _set_state(params: Params) -> Transaction[None]:
 
 
 class Erasure(StoreCore):
-    """Forgetting users for good."""
+    """Erases users."""
 
     async def erase(self, *, scope: Scope) -> EraseReport:
-        """Remove everything about the user, in all threads, apps and projects.
+        """Erase everything about the user, in all threads, apps and projects.
 
-        Before it commits, a second look at every table makes sure that nothing is left; if something
-        were, all is rolled back and `EraseIncompleteError` raised. The epoch in the report is higher than
-        any the user had, so that late work on what is gone cannot come back.
+        Before it commits, it counts the rows of every table again. If any is left, it rolls back and raises
+        `EraseIncompleteError`. The epoch in the report is higher than any the user had, so that background
+        work on erased data cannot write it again.
         """
-        task = asyncio.ensure_future(self._erase_for_good(scope))
-        task.add_done_callback(_look_at)
-        return await asyncio.shield(task)  # else a cancelled caller would leave traces in the files
+        task = asyncio.ensure_future(self._erase_and_purge(scope))
+        task.add_done_callback(retrieve_exception)
+        return await asyncio.shield(task)  # so that a cancelled caller leaves no traces in the files
 
-    async def _erase_for_good(self, scope: Scope) -> EraseReport:
+    async def _erase_and_purge(self, scope: Scope) -> EraseReport:
         report = await self._write(partial(_erase, user_keys(scope)), scope, heavy=True)
         if report.total:
             await self._engine.purge()
         return report
 
 
-def _look_at(task: asyncio.Task[EraseReport]) -> None:
-    if not task.cancelled():
-        task.exception()  # so that nobody misses it when the caller was cancelled
-
-
 def _erase(keys: Params) -> Transaction[EraseReport]:
     yield Step((Statement("lock_user", keys),))
-    before = _counted((yield _count_all(keys)))
+    before = _read_counts((yield _make_count_step(keys)))
     epoch = yield from draw_number()
-    yield Step([Statement(f"delete_{kind}", keys) for kind in _WITH_BOOKKEEPING])
-    left = {kind: count for kind, count in _counted((yield _count_all(keys))).items() if count}
+    yield Step([Statement(f"delete_{kind}", keys) for kind in _ALL_KINDS])
+    left = {kind: count for kind, count in _read_counts((yield _make_count_step(keys))).items() if count}
     if left:
         raise EraseIncompleteError(f"rows were left after erasing ({left}); nothing was removed")
     return EraseReport({kind: before[kind] for kind in KINDS}, epoch)
 
 
-def _count_all(keys: Params) -> Step:
-    return Step([Statement(f"count_{kind}", keys) for kind in _WITH_BOOKKEEPING])
+def _make_count_step(keys: Params) -> Step:
+    return Step([Statement(f"count_{kind}", keys) for kind in _ALL_KINDS])
 
 
-def _counted(results: Results) -> dict[str, int]:
-    return {kind: rows[0][0] for kind, rows in zip(_WITH_BOOKKEEPING, results, strict=True)}
+def _read_counts(results: Results) -> dict[str, int]:
+    return {kind: rows[0][0] for kind, rows in zip(_ALL_KINDS, results, strict=True)}

@@ -1,7 +1,7 @@
-"""Working memory: the fields that an agent keeps about a user or in a thread, in versions.
+"""Working memory: the fields that an agent stores about a user or a thread, with their versions.
 
-A scope without a thread means the memory of the user, over all apps and projects; one with a thread means
-that thread's own.
+A scope without a thread means the user's own working memory, over all apps and projects. A scope with a
+thread means that thread's.
 """
 
 import json
@@ -14,27 +14,27 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
-from recollect.storage.users import remove
-from recollect.validation import check_id, check_int
+from recollect.storage.users import remove_rows
+from recollect.validation import check_choice, check_int, check_optional_id
 from recollect.working_memory import (
-    KEPT_VERSIONS,
+    MAX_VERSIONS,
     STRATEGIES,
     Check,
     Strategy,
     WorkingMemory,
-    applied,
-    encode,
+    apply_patch,
+    encode_fields,
 )
 
 
 class WorkingMemories(StoreCore):
-    """Reading and changing working memory; whoever writes at the same time, no change is lost."""
+    """Reads and updates working memory; concurrent updates lose nothing."""
 
     async def get_working_memory(self, *, scope: Scope) -> WorkingMemory:
-        """Return the present fields; an empty value of version 0 where nothing is kept."""
+        """Return the current fields; an empty value of version 0 where nothing is stored."""
         params = memory_keys(scope) | {"limit": 1}
         rows = await self._read(partial(query, "working_memory_versions", params, last=True), scope)
-        return _decoded(rows[0]) if rows else WorkingMemory()
+        return _decode(rows[0]) if rows else WorkingMemory()
 
     async def update_working_memory(
         self,
@@ -47,35 +47,35 @@ class WorkingMemories(StoreCore):
         check: Check | None = None,
         scope: Scope,
     ) -> WorkingMemory:
-        """Apply a change to the fields as they are at that moment, and return what they are now.
+        """Apply a patch to the current fields, and return the new ones.
 
-        A replacement that names a version which is no longer the present one is merged instead. With an
-        epoch that is no longer the user's nothing is written, and `ConflictError` raised: something was
-        removed meanwhile, and must not come back. `check` is shown the fields that the change alters. A
-        change that alters nothing makes no new version.
+        `expected_version` guards a replacement: if it is not the current one, the patch is merged instead.
+        `epoch` guards against erased data: if it is not the user's epoch, `ConflictError` is raised, because
+        something was deleted meanwhile and must not come back. `check` gets the fields that the patch alters.
+        A patch that alters nothing creates no new version.
         """
         change = _Change(
-            json.loads(encode(patch, "patch")),  # a copy that nobody can spoil
-            _checked_strategy(strategy),
+            json.loads(encode_fields(patch, "patch")),  # a copy that the caller cannot change
+            check_choice(strategy, "strategy", STRATEGIES),
             None if expected_version is None else check_int(expected_version, "expected_version"),
             None if epoch is None else check_int(epoch, "epoch"),
-            _checked_check(check),
+            _check_function(check),
         )
         values: dict[str, object] = {
-            "run_id": None if run_id is None else check_id(run_id, "run_id"),
+            "run_id": check_optional_id(run_id, "run_id"),
             "updated_at": to_micros(self._clock()),
         }
         return await self._write(partial(_update, memory_keys(scope), change, values), scope)
 
     async def working_memory_history(self, *, limit: int | None = None, scope: Scope) -> list[WorkingMemory]:
-        """Return the kept versions, the newest first."""
-        wanted = KEPT_VERSIONS if limit is None else check_int(limit, "limit")
+        """Return the stored versions, newest first."""
+        wanted = MAX_VERSIONS if limit is None else check_int(limit, "limit")
         params = memory_keys(scope) | {"limit": wanted}
         work = partial(query, "working_memory_versions", params, last=True)
-        return [_decoded(row) for row in await self._read(work, scope, heavy=True)]
+        return [_decode(row) for row in await self._read(work, scope, heavy=True)]
 
     async def restore_working_memory(self, version: int, *, scope: Scope) -> WorkingMemory:
-        """Make an earlier version the present one, as a new version, and return it."""
+        """Write the fields of an earlier version as a new version, and return it."""
         params = memory_keys(scope) | {
             "version": check_int(version, "version", minimum=1),
             "updated_at": to_micros(self._clock()),
@@ -83,13 +83,13 @@ class WorkingMemories(StoreCore):
         return await self._write(partial(_restore, params), scope)
 
     async def clear_working_memory(self, *, scope: Scope) -> int:
-        """Forget the fields with all their versions, and return how many versions there were."""
-        return await self._write(partial(remove, "clear_working_memory", memory_keys(scope)), scope)
+        """Delete all versions, and return how many there were."""
+        return await self._write(partial(remove_rows, "clear_working_memory", memory_keys(scope)), scope)
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What is to be done to a working memory, whatever it is by then."""
+    """An update of a working memory; a retried transaction applies it again, to newer fields."""
 
     patch: dict[str, object]
     strategy: Strategy
@@ -97,14 +97,14 @@ class _Change:
     epoch: int | None
     check: Check | None
 
-    def on(self, current: WorkingMemory) -> dict[str, object]:
+    def apply_to(self, current: WorkingMemory) -> dict[str, object]:
         lost_race = self.expected_version not in (None, current.version)
         strategy: Strategy = "merge" if lost_race else self.strategy
-        return applied(current.to_dict(), self.patch, strategy, self.check)
+        return apply_patch(current.to_dict(), self.patch, strategy, self.check)
 
 
 def memory_keys(scope: Scope) -> dict[str, object]:
-    """Return the key columns of the thread's working memory, or of the user's where no thread is named."""
+    """Return the key columns of the thread's working memory, or of the user's own."""
     if scope.thread_id is not None:
         return thread_keys(scope)
     return user_keys(scope) | {"app_id": "", "project_id": "", "thread_id": ""}
@@ -119,9 +119,9 @@ def _update(keys: Params, change: _Change, values: Params) -> Transaction[Workin
         )
     )
     if change.epoch not in (None, epochs[0][0]):
-        raise ConflictError("something of this user was removed meanwhile; working memory stays as it is")
-    current = _decoded(rows[0]) if rows else WorkingMemory()
-    return (yield from _write(keys, current, change.on(current), values))
+        raise ConflictError("data of this user was deleted meanwhile; working memory was not changed")
+    current = _decode(rows[0]) if rows else WorkingMemory()
+    return (yield from _write(keys, current, change.apply_to(current), values))
 
 
 def _restore(params: Params) -> Transaction[WorkingMemory]:
@@ -135,41 +135,35 @@ def _restore(params: Params) -> Transaction[WorkingMemory]:
     if not wanted:
         raise MemoryNotFoundError(f"working memory has no version {params['version']}; see its history")
     values = {"run_id": None, "updated_at": params["updated_at"]}
-    return (yield from _write(params, _decoded(rows[0]), _decoded(wanted[0]).to_dict(), values))
+    return (yield from _write(params, _decode(rows[0]), _decode(wanted[0]).to_dict(), values))
 
 
 def _write(
     keys: Params, current: WorkingMemory, new: dict[str, object], values: Params
 ) -> Transaction[WorkingMemory]:
-    """Write the next version, if it says something else, and drop the oldest."""
-    text = encode(new, "patch")
-    if _sorted(new) == _sorted(current.to_dict()):
+    """Write the next version, if the fields differ, and delete the oldest."""
+    text = encode_fields(new, "patch")
+    if _encode_sorted(new) == _encode_sorted(current.to_dict()):
         raise Unchanged(current)
     version = current.version + 1
     row = {**keys, **values, "version": version, "value": text}
-    oldest = {**keys, "oldest": version - KEPT_VERSIONS}
+    oldest = {**keys, "oldest": version - MAX_VERSIONS}
     yield Step((Statement("add_working_memory", row), Statement("trim_working_memory", oldest)), last=True)
-    return _decoded((version, text, values["run_id"], values["updated_at"]))
+    return _decode((version, text, values["run_id"], values["updated_at"]))
 
 
-def _sorted(fields: dict[str, object]) -> str:
-    # As JSON, because Python takes 1, 1.0 and True for the same.
+def _encode_sorted(fields: dict[str, object]) -> str:
+    # As JSON, because in Python 1, 1.0 and True are equal.
     return json.dumps(fields, sort_keys=True)
 
 
-def _decoded(row: Row) -> WorkingMemory:
+def _decode(row: Row) -> WorkingMemory:
     version, value, run_id, updated_at = row
     fields = cast("dict[str, object]", decode_json(value))
     return WorkingMemory(fields, version=version, updated_at=from_micros(updated_at), run_id=run_id)
 
 
-def _checked_strategy(strategy: Strategy) -> Strategy:
-    if strategy not in STRATEGIES:
-        raise InvalidArgumentError("strategy", f"must be 'merge' or 'replace', not {strategy!r:.60}")
-    return strategy
-
-
-def _checked_check(check: object) -> Check | None:
+def _check_function(check: object) -> Check | None:
     if check is not None and not callable(check):
         raise InvalidArgumentError("check", f"must be a function, not {type(check).__name__}")
     return cast("Check | None", check)

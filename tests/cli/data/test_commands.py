@@ -149,7 +149,7 @@ def test_an_import_is_refused_when_something_is_kept_already(url: str, tmp_path:
     assert invoke("export", "--store", url, *ADA, "-o", str(file)).exit_code == 0
     refused = invoke("import", str(file), "--store", url, *ADA)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("Error: something is kept about this user already")
+    assert refused.stderr.startswith("Error: this user has data already")
     merged = invoke("import", str(file), "--store", url, *ADA, "--merge")
     assert merged.exit_code == 0
     assert "  messages: 0\n" in merged.stdout

@@ -14,7 +14,7 @@ UNICODE = (
     "naïve 日本語 \U0001f600 e\u0301 \u202eright to left\u202c \ufeff\ufffe\uffff \x85\u2028"
     " \x01\x7f\r\n\t 'q' \"Q\" \\ %s :x"
 )
-"""Text with everything that encodings, SQL and JSON trip over, save NUL and lone surrogates."""
+"""Text with everything that encodings, SQL and JSON fail on, except NUL and lone surrogates."""
 
 ANN = Scope(1, "ann", "t")
 """The user, and the thread, that most tests are about."""
@@ -46,7 +46,7 @@ def nested(depth: int) -> object:
 
 
 def said(*texts: str) -> list[Message]:
-    """Return a talk that the user begins; each text is the id of its message too."""
+    """Return a conversation that the user begins; each text is the id of its message too."""
     return [Message(_speaker(index), text, id=text) for index, text in enumerate(texts)]
 
 
@@ -71,7 +71,7 @@ async def whole_thread(store: Store, scope: Scope = ANN) -> list[Message]:
 
 
 async def exported(store: Store, scope: Scope = ANN) -> list[str]:
-    """Return all that is kept about a user, as lines."""
+    """Return the lines of a user's export."""
     return [line async for line in store.export(scope=scope)]
 
 
@@ -87,7 +87,7 @@ async def append_turns(store: Store, turns: Iterable[Sequence[Message]], scope: 
 
 
 async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:
-    """Keep something of every kind about a user: threads, a tool call, memory, a state, fields, events."""
+    """Store something of every kind for a user: threads, a tool call, memory, a state, fields, events."""
     await store.append_turn(said("hello", "hi"), scope=scope, run_id="run 1")
     turn = [call("call", "c"), result("result", "c"), Message("assistant", "done", id="done")]
     await store.append_turn(turn, scope=scope)

@@ -1,4 +1,4 @@
-"""What a store promises of bad input: an error that names the argument, and nothing written.
+"""What a store promises about bad input: an error that names the argument, and nothing written.
 
 A table names the wrong values of every argument of every method; a method or an argument that is not
 in it fails a test, so that what is added later is covered too.
@@ -209,7 +209,7 @@ async def test_wrong_value_is_refused_and_nothing_is_written(store: Store, metho
 
 
 async def test_valid_arguments_are_accepted(store: Store) -> None:
-    """The calls that the other tests spoil are themselves in order."""
+    """The calls that the other tests spoil are valid themselves."""
     lines = await exported(store)
     for method in VALID:
         if method == "import_":

@@ -1,4 +1,4 @@
-"""What a store promises of epochs: every removal gives the user one that was never there before."""
+"""What a store promises about epochs: every deletion gives the user one that was never used before."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -70,7 +70,7 @@ async def test_epoch_is_never_taken_again(store: Store) -> None:
 
 
 async def test_epoch_stays_above_the_erasure_when_the_user_comes_back(store: Store) -> None:
-    """Late work that began before an erasure can tell, even after the user was made anew."""
+    """Background work that began before an erasure notices it, even after the user came back."""
     await keep_every_kind(store)
     before = await store.epoch(scope=ANN)
     report = await store.erase(scope=ANN)
@@ -80,7 +80,7 @@ async def test_epoch_stays_above_the_erasure_when_the_user_comes_back(store: Sto
 
 
 async def test_pinned_epoch_stays_until_something_is_removed(store: Store) -> None:
-    """Without a pin, the epoch of a user of whom nothing is kept moves with the writes of others."""
+    """Without a pin, the epoch of a user without data moves with the writes of others."""
     pinned = await store.pin_epoch(scope=ANN)
     for other in OTHERS:
         await keep_every_kind(store, other)

@@ -1,4 +1,4 @@
-"""What a store promises of erasing a user: every row of every kind, and nobody else's."""
+"""What a store promises about erasing a user: every row of every kind, and nobody else's."""
 
 import pytest
 from tests.storage.contract.samples import (
@@ -83,8 +83,8 @@ async def test_other_users_keep_everything(store: Store) -> None:
         assert await store.epoch(scope=other) == epoch
 
 
-async def test_erased_user_can_begin_anew(store: Store) -> None:
-    """All ids are free again, order numbers begin anew, and nothing old comes back."""
+async def test_erased_user_can_start_again(store: Store) -> None:
+    """All ids are free again, positions start again, and nothing old comes back."""
     old = await store.append_turn(said("a", "b"), scope=ANN)
     await store.erase(scope=ANN)
     (new,) = await store.append_turn(said("b"), scope=ANN.with_thread("u"))

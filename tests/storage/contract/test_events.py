@@ -1,4 +1,4 @@
-"""What a store promises of audit events: kept in order, beside the talk, and never a part of it."""
+"""What a store promises about audit events: stored in order, and never part of the conversation."""
 
 import asyncio
 import json
@@ -107,13 +107,13 @@ async def test_events_belong_to_their_user_app_and_project(store: Store) -> None
         assert await store.list_events(scope=other.with_thread(None)) == []
 
 
-async def test_events_are_no_part_of_the_talk(store: Store) -> None:
+async def test_events_are_not_part_of_the_conversation(store: Store) -> None:
     """History, search, counts, threads and the epoch are the same with events and without."""
     await store.append_turn(said("tea", "yes"), scope=ANN)
-    before = await _talk(store)
+    before = await _read_conversation(store)
     await store.add_event("tea", {"text": "tea yes"}, run_id="run", scope=ANN)
     await store.append_turn(said("coffee"), scope=BOB)
-    assert await _talk(store) == before
+    assert await _read_conversation(store) == before
 
 
 async def test_thread_takes_its_events_along(store: Store) -> None:
@@ -169,7 +169,7 @@ async def _names(store: Store, limit: int | None = None, offset: int = 0) -> str
     return "".join(event.name for event in found)
 
 
-async def _talk(store: Store) -> list[object]:
+async def _read_conversation(store: Store) -> list[object]:
     return [
         await whole_thread(store),
         await store.user_history(scope=ANN),

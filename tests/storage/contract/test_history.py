@@ -1,4 +1,4 @@
-"""What a store promises of reading messages: the right ones, in order, each once."""
+"""What a store promises about reading messages: the right ones, in order, each once."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -90,15 +90,15 @@ async def test_pages_make_up_the_whole_thread(store: Store) -> None:
         ]
 
 
-async def test_page_is_empty_when_it_is_behind_the_end(store: Store) -> None:
-    """An offset behind the last message finds nothing."""
+async def test_page_is_empty_when_it_is_after_the_end(store: Store) -> None:
+    """An offset after the last message finds nothing."""
     await store.append_turn(said(*NAMES), scope=ANN)
     for offset in (len(NAMES), 1000, 2**63 - 1):
         assert await store.page_of_messages(limit=2**63 - 1, offset=offset, scope=ANN) == []
 
 
 async def test_reading_skips_what_was_deleted(store: Store) -> None:
-    """A gap in the order numbers is no gap in what is read."""
+    """A gap in the positions leaves no gap in what is read."""
     await store.append_turn(said(*NAMES), scope=ANN)
     await store.delete_messages(["m3", "m5"], scope=ANN)
     left = ["m0", "m1", "m2", "m4", "m6"]
@@ -178,7 +178,7 @@ async def test_user_history_spans_threads_apps_and_projects(store: Store) -> Non
 
 
 async def test_user_history_pages_make_up_the_whole(store: Store) -> None:
-    """Limit and offset cut the talk exactly, for every limit."""
+    """Limit and offset cut the history exactly, for every limit."""
     await store.append_turn(said(*NAMES), scope=ANN)
     newest_first = NAMES[::-1]
     for limit in range(len(NAMES) + 2):
@@ -189,7 +189,7 @@ async def test_user_history_pages_make_up_the_whole(store: Store) -> None:
 
 
 async def test_user_history_shows_only_what_user_and_assistant_said(store: Store) -> None:
-    """Tool messages, system messages and messages without text are no talk."""
+    """Tool messages, system messages and messages without text are not part of the history."""
     turn = [
         Message("user", "question", id="question"),
         Message("system", "rule", id="system"),
@@ -209,7 +209,7 @@ async def test_user_history_shows_only_what_user_and_assistant_said(store: Store
 
 
 async def test_user_history_is_the_users_own(store: Store) -> None:
-    """Another user's talk, or that of the same name in another tenant, does not show."""
+    """Another user's history, or that of the same id in another tenant, does not show."""
     for other in OTHERS:
         await store.append_turn(said("mine"), scope=ANN)
         await store.append_turn(said("theirs", "again"), scope=other)
@@ -259,7 +259,7 @@ async def test_message_is_deleted_by_number_within_its_tenant_only(store: Store)
             assert ids_of(await whole_thread(store, other)) == (["a"] if index >= left else [])
 
 
-async def test_clearing_removes_all_talk_and_counts_what_was_visible(store: Store) -> None:
+async def test_clearing_removes_all_messages_and_counts_what_was_visible(store: Store) -> None:
     """All threads of all apps go; the count is that of the user's history."""
     await store.append_turn(said("c"), scope=ANN.with_thread("u"))
     for scope in (ANN, *ELSEWHERE):

@@ -1,4 +1,4 @@
-"""What a store promises of imports that are cut, garbled or made up: refused by line, nothing written."""
+"""What a store promises about imports that are truncated, garbled or forged: errors, and nothing written."""
 
 import json
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ THREAD: Record = {
     "app_id": "default",
     "project_id": "default",
     "id": "t",
-    "title": "Talk",
+    "title": "Chat",
     "metadata": {},
     "created_at": "2030-01-01T00:00:00+00:00",
     "updated_at": "2030-01-01T00:00:00+00:00",
@@ -194,8 +194,8 @@ def _kind(record: Record) -> str:
     return record["kind"]
 
 
-async def test_made_up_export_is_read(store: Store) -> None:
-    """The lines that the other tests spoil are themselves in order."""
+async def test_handwritten_export_is_read(store: Store) -> None:
+    """The lines that the other tests spoil are valid themselves."""
     counts = await store.import_(_lines(*WHOLE), scope=ANN)
     assert counts == {
         "threads": 1,
@@ -289,7 +289,7 @@ async def test_message_of_the_same_id_in_another_app_is_read(store: Store) -> No
 
 
 async def test_message_is_refused_when_it_stands_before_its_thread_or_out_of_order(store: Store) -> None:
-    """Threads come first, and order numbers only grow."""
+    """Threads come first, and positions only grow."""
     second = MESSAGE | {"id": "n", "position": 2}
     await _refused(store, _lines(MESSAGE, THREAD), line=2)
     await _refused(store, _lines(THREAD, second, MESSAGE), line=4)
@@ -320,7 +320,7 @@ async def test_import_is_refused_when_the_lines_are_no_texts(store: Store) -> No
 
 
 async def test_merge_is_refused_by_the_same_rules(store: Store, clock: ScriptedClock) -> None:
-    """A wrong line leaves a user of whom much is kept as it was."""
+    """A wrong line leaves a user with much data as it was."""
     await keep_every_kind(store)
     before = await exported(store)
     clock.tick()
@@ -350,7 +350,7 @@ def _line_of(record: Record) -> int:
 
 
 async def _refused(store: Store, lines: list[str], *, line: int | None = None) -> None:
-    """Make sure that an import is refused, by line where one is given, and leaves nothing behind."""
+    """Make sure that an import is refused, by line where one is given, and writes nothing."""
     scope = Scope(3, "nobody yet")
     with pytest.raises(InvalidArgumentError) as raised:
         await store.import_(lines, scope=scope)

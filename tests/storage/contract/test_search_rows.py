@@ -1,4 +1,4 @@
-"""What a store promises of search rows: one for each message that was said, as long as it is there."""
+"""What a store promises about search rows: one for each message of the conversation, as long as it exists."""
 
 import pytest
 from tests.storage.contract.samples import (
@@ -14,7 +14,7 @@ from tests.storage.contract.samples import (
 
 from recollect.messages import FilePart, Message, ReasoningPart, TextPart
 from recollect.scope import Scope
-from recollect.storage.records import Placed, SearchRow
+from recollect.storage.records import Placement, SearchRow
 from recollect.storage.rows import to_micros
 from recollect.storage.store import Store
 from recollect.text.terms import analyse
@@ -131,7 +131,7 @@ async def test_rows_are_the_users_own(store: Store) -> None:
         assert await _terms(store, ANN) == [analyse("mine").hashes]
 
 
-async def test_rows_are_made_anew_by_an_import(store: Store) -> None:
+async def test_rows_are_built_again_by_an_import(store: Store) -> None:
     """An imported user is searched like the one that was exported."""
     turn = [*said("one", "two"), call("c", "x"), result("r", "x")]
     await store.append_turn(turn, scope=ANN)
@@ -141,7 +141,7 @@ async def test_rows_are_made_anew_by_an_import(store: Store) -> None:
     assert [row.number for row in (await store.search_rows(scope=OTHERS[1])).rows] == numbers
 
 
-def _row(place: Placed, message: Message) -> SearchRow:
+def _row(place: Placement, message: Message) -> SearchRow:
     terms = analyse(message.text)
     return SearchRow(
         number=place.number,

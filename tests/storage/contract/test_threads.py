@@ -1,4 +1,4 @@
-"""What a store promises of threads: their fields, their order, and that they go whole."""
+"""What a store promises about threads: their fields, their order, and that they go whole."""
 
 from datetime import UTC, datetime
 
@@ -155,7 +155,7 @@ async def test_update_fails_when_the_thread_is_not_there(store: Store) -> None:
         assert await store.get_thread(scope=other) is None
 
 
-async def test_threads_are_listed_by_their_latest_talk(store: Store, clock: ScriptedClock) -> None:
+async def test_threads_are_listed_by_their_latest_message(store: Store, clock: ScriptedClock) -> None:
     """The thread with the newest message is first; one without counts by its creation."""
     for name in ("old", "new", "silent"):
         clock.tick()
@@ -209,7 +209,7 @@ async def test_deleting_removes_the_thread_with_its_messages(store: Store) -> No
     assert await store.delete_thread(scope=ANN) is False
 
 
-async def test_deleted_thread_can_begin_anew(store: Store) -> None:
+async def test_deleted_thread_can_start_again(store: Store) -> None:
     """The ids of a deleted thread and of its messages are free again."""
     await store.append_turn(said("a"), scope=ANN)
     await store.delete_thread(scope=ANN)

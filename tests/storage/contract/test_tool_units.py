@@ -1,4 +1,4 @@
-"""What a store promises of tool calls: nothing that reads or deletes parts one from its results.
+"""What a store promises about tool calls: nothing that reads or deletes separates one from its results.
 
 A call, its results and what stands between them are a unit. The tests write turns of many shapes,
 say which units they must become, and compare every possible reading with a plain list of those units.
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
     units: Sequence[str]
 
     @property
-    def parted(self) -> Units:
+    def ids_by_unit(self) -> Units:
         """The units as lists of ids."""
         return [unit.split() for unit in self.units]
 
@@ -64,7 +64,7 @@ SHAPES = {
         ["c1 c2 r1 r2", "a"],
     ),
     "chained calls": Shape([[call("c", "1"), _both("b", "2", "1"), result("r", "2")]], ["c b r"]),
-    "talk between": Shape(
+    "messages between": Shape(
         [[*said("q"), call("c", "1"), *said("hm", "so"), result("r", "1")]], ["q", "c hm so r"]
     ),
     "two results of one call": Shape([[call("c", "1"), result("r1", "1"), result("r2", "1")]], ["c r1 r2"]),
@@ -74,7 +74,7 @@ SHAPES = {
     "result in a later turn": Shape(
         [[*said("q"), call("c", "1")], [result("r", "1"), *said("a")]], ["q", "c r", "a"]
     ),
-    "result in a later turn behind talk": Shape(
+    "result in a later turn after other messages": Shape(
         [[*said("q"), call("c", "1")], said("x", "y"), [*said("z"), result("r", "1"), *said("a")]],
         ["q", "c x y z r", "a"],
     ),
@@ -89,7 +89,7 @@ SHAPES = {
         [[call("c1", "1")], said("x"), [call("c2", "2")], [result("r2", "2"), result("r1", "1")], said("a")],
         ["c1 x c2 r2 r1", "a"],
     ),
-    "outer result behind an inner unit": Shape(
+    "outer result after an inner unit": Shape(
         [[call("c1", "1")], [call("c2", "2"), result("r2", "2")], [result("r1", "1")]], ["c1 c2 r2 r1"]
     ),
     "call id used again": Shape(
@@ -100,7 +100,7 @@ SHAPES = {
         [[call("c1", "1"), result("r1", "1"), *said("x")], [call("c2", "1")], [result("r2", "1")]],
         ["c1 r1", "x", "c2 r2"],
     ),
-    "call id used again in the turn of a late result": Shape(
+    "call id used again in the turn of an earlier call's result": Shape(
         [[call("c1", "1")], [result("r1", "1"), call("c2", "1"), result("r2", "1")]], ["c1 r1", "c2 r2"]
     ),
     "turn sent again with more": Shape(
@@ -111,21 +111,21 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-async def test_no_reading_parts_a_unit(store: Store, shape: Shape) -> None:
+async def test_no_reading_separates_a_unit(store: Store, shape: Shape) -> None:
     """Every limit, page, offset and context gives whole units, and no more of them than it must."""
     await append_turns(store, shape.turns)
-    assert ids_of(await whole_thread(store)) == _joined(shape.parted)
-    await _check_last_messages(store, shape.parted)
-    await _check_reading_around(store, shape.parted)
-    await _check_pages(store, shape.parted)
-    await _check_context(store, shape.parted)
+    assert ids_of(await whole_thread(store)) == _flatten(shape.ids_by_unit)
+    await _check_last_messages(store, shape.ids_by_unit)
+    await _check_reading_around(store, shape.ids_by_unit)
+    await _check_pages(store, shape.ids_by_unit)
+    await _check_context(store, shape.ids_by_unit)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 async def test_deleting_any_message_removes_its_unit(store: Store, shape: Shape) -> None:
     """Deleting by id or by number takes the whole unit and nothing else."""
-    for place, unit in enumerate(shape.parted):
-        left = _joined([*shape.parted[:place], *shape.parted[place + 1 :]])
+    for place, unit in enumerate(shape.ids_by_unit):
+        left = _flatten([*shape.ids_by_unit[:place], *shape.ids_by_unit[place + 1 :]])
         for name in unit:
             scope = Scope(1, f"user of {name}", "t")
             await append_turns(store, shape.turns, scope)
@@ -144,11 +144,11 @@ async def test_units_are_the_same_after_an_import(store: Store) -> None:
         origin, copy = Scope(1, name, "t"), Scope(number + 2, "copy", "t")
         await append_turns(store, shape.turns, origin)
         await store.import_(await exported(store, origin), scope=copy)
-        await _check_last_messages(store, shape.parted, copy)
+        await _check_last_messages(store, shape.ids_by_unit, copy)
 
 
 async def test_result_finds_its_call_however_long_ago_it_was(store: Store) -> None:
-    """A call is not parted from its result by any number of rich messages between them."""
+    """A call is not separated from its result by any number of rich messages between them."""
     thoughts = [Message("assistant", [ReasoningPart("hm")], id=f"m{n}") for n in range(150)]
     await append_turns(store, [[*said("q"), call("c", "1")], thoughts, [result("r", "1")]])
     assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", *ids_of(thoughts), "r"]
@@ -157,22 +157,22 @@ async def test_result_finds_its_call_however_long_ago_it_was(store: Store) -> No
 async def test_results_join_only_calls_of_their_own_thread(store: Store) -> None:
     """The same call id in another thread, app or user is another call."""
     for scope in (ANN.with_thread("u"), Scope(1, "ann", "t", app_id="x"), Scope(2, "ann", "t")):
-        await store.append_turn([call("foreign", "1"), *said("foreign talk")], scope=scope)
+        await store.append_turn([call("foreign", "1"), *said("foreign text")], scope=scope)
     await append_turns(store, [said("q"), [result("r", "1")]])
     assert ids_of(await store.last_messages(1, scope=ANN)) == ["r"]
     other = ANN.with_thread("u")
-    assert ids_of(await store.last_messages(1, scope=other)) == ["foreign talk"]
+    assert ids_of(await store.last_messages(1, scope=other)) == ["foreign text"]
 
 
-async def test_late_result_joins_what_is_left_after_a_deletion(store: Store) -> None:
-    """Gaps in the order numbers do not keep a result from its call."""
+async def test_result_in_a_later_turn_joins_what_is_left_after_a_deletion(store: Store) -> None:
+    """Gaps in the positions do not keep a result from its call."""
     await append_turns(store, [[*said("q"), call("c", "1")], said("x", "y")])
     await store.delete_messages(["x"], scope=ANN)
     await append_turns(store, [[result("r", "1")]])
     assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", "y", "r"]
 
 
-async def test_late_result_stands_alone_when_its_call_was_deleted(store: Store) -> None:
+async def test_result_in_a_later_turn_stands_alone_when_its_call_was_deleted(store: Store) -> None:
     """A result that comes after its call was removed ties nothing together."""
     await append_turns(store, [[*said("q"), call("c", "1")], said("x")])
     await store.delete_messages(["c"], scope=ANN)
@@ -181,7 +181,7 @@ async def test_late_result_stands_alone_when_its_call_was_deleted(store: Store) 
 
 
 async def test_result_that_is_merged_in_joins_its_call(store: Store) -> None:
-    """Import with `merge` ties a late result to a call that is there already."""
+    """Import with `merge` joins a result to a call that is stored already."""
     bob = Scope(1, "bob", "t")
     turn = [*said("q"), call("c", "1")]
     await append_turns(store, [turn])
@@ -193,7 +193,7 @@ async def test_result_that_is_merged_in_joins_its_call(store: Store) -> None:
 async def _check_last_messages(store: Store, units: Units, scope: Scope = ANN) -> None:
     """The end of a thread is the shortest that has enough messages."""
     for limit in range(_length(units) + 2):
-        assert ids_of(await store.last_messages(limit, scope=scope)) == _joined(_ending(units, limit))
+        assert ids_of(await store.last_messages(limit, scope=scope)) == _flatten(_ending(units, limit))
 
 
 async def _check_reading_around(store: Store, units: Units) -> None:
@@ -202,9 +202,9 @@ async def _check_reading_around(store: Store, units: Units) -> None:
         for name in unit:
             for limit in (0, 1, 2, _length(units)):
                 before = await store.messages_before(name, limit, scope=ANN)
-                assert ids_of(before) == _joined(_ending(units[:place], limit))
+                assert ids_of(before) == _flatten(_ending(units[:place], limit))
                 after = await store.messages_after(name, limit, scope=ANN)
-                assert ids_of(after) == _joined(_beginning(units[place + 1 :], limit))
+                assert ids_of(after) == _flatten(_beginning(units[place + 1 :], limit))
 
 
 async def _check_pages(store: Store, units: Units) -> None:
@@ -215,25 +215,25 @@ async def _check_pages(store: Store, units: Units) -> None:
         for offset in range(length + 1):
             page = await store.page_of_messages(limit=limit, offset=offset, scope=ANN)
             pages[offset] = ids_of(page)
-            assert pages[offset] == _joined(_begun_within(units, offset, limit))
-        assert [name for offset in range(0, length, limit) for name in pages[offset]] == _joined(units)
+            assert pages[offset] == _flatten(_begun_within(units, offset, limit))
+        assert [name for offset in range(0, length, limit) for name in pages[offset]] == _flatten(units)
 
 
 async def _check_context(store: Store, units: Units) -> None:
     """A message found by id comes with its unit, and so does its context."""
-    names = _joined(units)
+    names = _flatten(units)
     for place, name in enumerate(names):
         for previous, following in ((0, 0), (1, 0), (0, 1), (2, 2)):
             found = await store.messages_by_id([name], with_previous=previous, with_next=following, scope=ANN)
             wanted = set(names[max(0, place - previous) : place + following + 1])
-            assert ids_of(found) == _joined([unit for unit in units if wanted.intersection(unit)])
+            assert ids_of(found) == _flatten([unit for unit in units if wanted.intersection(unit)])
 
 
 def _length(units: Units) -> int:
     return sum(map(len, units))
 
 
-def _joined(units: Units) -> list[str]:
+def _flatten(units: Units) -> list[str]:
     return [name for unit in units for name in unit]
 
 

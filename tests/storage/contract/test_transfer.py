@@ -1,4 +1,4 @@
-"""What a store promises of export and import: an equal state, under any name, or nothing at all."""
+"""What a store promises about export and import: an equal state, under any name, or nothing at all."""
 
 import json
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ async def test_unknown_user_exports_as_empty(store: Store) -> None:
 
 
 async def test_state_is_equal_when_an_erased_user_is_imported(store: Store, clock: ScriptedClock) -> None:
-    """Threads, messages, order numbers, runs, memory, state and times all come back."""
+    """Threads, messages, positions, runs, memory, state and times all come back."""
     await _keep_much(store, clock)
     before = await _state(store, ANN)
     lines = await exported(store)
@@ -110,7 +110,7 @@ async def test_import_reads_a_stream_and_skips_blank_lines(store: Store) -> None
 
 
 async def test_thread_goes_on_where_it_was(store: Store) -> None:
-    """Order numbers of deleted messages stay unused after an import, at the end too."""
+    """Positions of deleted messages stay unused after an import, at the end too."""
     await store.append_turn(said("a", "b", "c", "d"), scope=ANN)
     await store.delete_messages(["b", "d"], scope=ANN)
     await store.import_(await exported(store), scope=BOB)
@@ -129,8 +129,8 @@ async def test_history_keeps_its_order_over_threads(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["thread", "memory", "state", "working memory", "event"])
-async def test_import_is_refused_when_something_is_kept(store: Store, kind: str) -> None:
-    """A user of whom anything is kept is not imported over, and stays as it is."""
+async def test_import_is_refused_when_the_user_has_data(store: Store, kind: str) -> None:
+    """A user who has any data is not imported over, and stays as it is."""
     await keep_every_kind(store, BOB)
     match kind:
         case "thread":
@@ -149,8 +149,8 @@ async def test_import_is_refused_when_something_is_kept(store: Store, kind: str)
     assert await exported(store) == before
 
 
-async def test_import_works_when_all_was_removed_piece_by_piece(store: Store) -> None:
-    """A user of whom nothing is kept any more is as empty as an unknown one."""
+async def test_import_works_when_everything_was_deleted_one_by_one(store: Store) -> None:
+    """A user without data any more is as empty as an unknown one."""
     await keep_every_kind(store)
     lines = await exported(store)
     await store.clear_history(scope=ANN)
@@ -162,7 +162,7 @@ async def test_import_works_when_all_was_removed_piece_by_piece(store: Store) ->
 
 
 async def test_values_from_before_1970_are_imported(store: Store, clock: ScriptedClock) -> None:
-    """Times before the computer age are times like any other."""
+    """Times before the epoch of Unix are times like any other."""
     clock.tick(-70 * 365 * 86_400)
     await keep_every_kind(store)
     await store.import_(await exported(store), scope=BOB)
@@ -170,7 +170,7 @@ async def test_values_from_before_1970_are_imported(store: Store, clock: Scripte
 
 
 async def test_merging_appends_only_what_is_new(store: Store) -> None:
-    """Messages that are there keep their place and first version; new ones go behind them."""
+    """Messages that are there keep their place and first version; new ones go after them."""
     await store.append_turn(said("b", "mine"), scope=ANN)
     await append_turns(store, [said("a", "b", "c")], BOB)
     counts = await store.import_(await exported(store, BOB), merge=True, scope=ANN)
@@ -274,14 +274,14 @@ async def _keep_much(store: Store, clock: ScriptedClock) -> None:
     """Keep things that an export could lose: gaps, units, Unicode, apps, empty threads, exact times."""
     await keep_every_kind(store)
     clock.tick(0.000_001)
-    rich = [TextPart(UNICODE), ToolCall("late", "tool", {UNICODE: [1e-7, 10**30]})]
+    rich = [TextPart(UNICODE), ToolCall("slow", "tool", {UNICODE: [1e-7, 10**30]})]
     turn = [
         Message("assistant", rich, id=UNICODE, metadata={UNICODE: [1e-7, 10**30, None]}),
         Message("user", "", id="empty", origin="memory", created_at=datetime(1969, 7, 20, tzinfo=UTC)),
     ]
     for scope in ELSEWHERE:
         clock.tick(1.5)
-        await append_turns(store, [turn, [result("r", "late")], said("x", "y"), [call("open", "o")]], scope)
+        await append_turns(store, [turn, [result("r", "slow")], said("x", "y"), [call("open", "o")]], scope)
         clock.tick(1.5)
         await store.delete_messages(["x", "open"], scope=scope)
         await store.create_thread(title=UNICODE, metadata={UNICODE: UNICODE}, scope=scope.with_thread("0"))

@@ -1,4 +1,4 @@
-"""What a store promises of writing turns: whole or not at all, once, and in order."""
+"""What a store promises about writing turns: whole or not at all, once, and in order."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
@@ -135,8 +135,8 @@ async def test_ids_are_told_apart_by_every_character(store: Store) -> None:
         assert ids_of(await store.messages_by_id([name], scope=ANN)) == [name]
 
 
-async def test_order_numbers_count_up_from_one(store: Store) -> None:
-    """Each thread has order numbers of its own, without gaps."""
+async def test_positions_count_up_from_one(store: Store) -> None:
+    """Each thread has positions of its own, without gaps."""
     first = await store.append_turn(said("a", "b"), scope=ANN)
     second = await store.append_turn(said("c"), scope=ANN)
     other = await store.append_turn(said("d"), scope=ANN.with_thread("u"))
@@ -152,8 +152,8 @@ async def test_integer_ids_grow_over_all_threads_and_users(store: Store) -> None
     assert numbers == sorted(set(numbers))
 
 
-async def test_order_number_is_not_used_again_after_a_deletion(store: Store) -> None:
-    """A new message takes neither the order number nor the integer id of a deleted one."""
+async def test_position_is_not_used_again_after_a_deletion(store: Store) -> None:
+    """A new message takes neither the position nor the integer id of a deleted one."""
     gone = (await store.append_turn(said("a", "b"), scope=ANN))[-1]
     await store.delete_messages(["b"], scope=ANN)
     (new,) = await store.append_turn(said("c"), scope=ANN)
@@ -179,7 +179,7 @@ async def test_first_version_stays_when_a_message_is_sent_again_changed(store: S
 
 
 async def test_only_what_is_new_is_written_when_a_turn_overlaps(store: Store) -> None:
-    """New messages go behind the thread; places come back in the order of the turn."""
+    """New messages go to the end of the thread; places come back in the order of the turn."""
     (old,) = await store.append_turn(said("b"), scope=ANN)
     places = await store.append_turn(said("a", "b", "c"), scope=ANN)
     assert ids_of(await whole_thread(store)) == ["b", "a", "c"]
@@ -229,7 +229,7 @@ async def test_any_iterable_can_be_a_turn(store: Store) -> None:
     assert ids_of(await whole_thread(store)) == ["a", "b"]
 
 
-async def test_turns_stay_in_one_piece_when_written_at_once(store: Store) -> None:
+async def test_turns_stay_together_when_written_at_once(store: Store) -> None:
     """Concurrent turns of one thread never mix, and each gets the places it stands at."""
     turns = [said(f"{n}a", f"{n}b", f"{n}c") for n in range(20)]
     places = await asyncio.gather(*(store.append_turn(turn, scope=ANN) for turn in turns))

@@ -1,4 +1,4 @@
-"""What a store promises of user memory: JSON objects by key, as they were given."""
+"""What a store promises about user memory: JSON objects by key, as they were given."""
 
 import asyncio
 

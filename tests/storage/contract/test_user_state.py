@@ -1,4 +1,4 @@
-"""What a store promises of user state: one mode for each user."""
+"""What a store promises about user state: one mode for each user."""
 
 import pytest
 from tests.storage.contract.samples import ANN, ELSEWHERE, OTHERS

@@ -1,4 +1,4 @@
-"""What a store promises of vectors: they come late, go with their messages, and never come back."""
+"""What a store promises about vectors: written in the background, deleted with their messages, never back."""
 
 from collections.abc import Sequence
 
@@ -81,8 +81,8 @@ async def test_vectors_go_with_their_messages(store: Store, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["message", "thread", "history", "user"])
-async def test_late_vectors_are_not_kept_when_something_was_removed(store: Store, way: str) -> None:
-    """An embedder that was still at work when its message went leaves nothing behind."""
+async def test_vectors_are_not_stored_when_something_was_removed(store: Store, way: str) -> None:
+    """An embedder that was still at work when its message went stores nothing."""
     places = await store.append_turn(said("gone", "other"), scope=ANN)
     epoch = (await store.without_vectors(MODEL, scope=ANN)).epoch
     await _remove(store, way, places[0].number)

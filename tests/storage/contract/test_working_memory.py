@@ -1,4 +1,4 @@
-"""What a store promises of working memory: deep merges, versions, and no change that is lost."""
+"""What a store promises about working memory: deep merges, versions, and no change that is lost."""
 
 import asyncio
 
@@ -111,7 +111,7 @@ async def test_check_sees_what_changes_and_may_refuse_it(store: Store) -> None:
 
 
 async def test_change_is_refused_when_the_whole_becomes_too_large(store: Store) -> None:
-    """Each piece is small, but all of it would be shown with every prompt."""
+    """Each field is small, but every prompt would contain all of them."""
     await store.update_working_memory({"a": "x" * 60_000}, scope=HERS)
     before = await exported(store)
     with pytest.raises(InvalidArgumentError, match="at most 65,536"):
@@ -142,7 +142,7 @@ async def test_nothing_is_lost_when_many_replace_at_once(store: Store) -> None:
     assert await store.get_working_memory(scope=HERS) == {f"f{n}": n for n in range(WRITERS)}
 
 
-async def test_late_change_is_refused_when_something_was_removed(store: Store) -> None:
+async def test_background_change_is_refused_when_something_was_removed(store: Store) -> None:
     """Work that began before an erasure brings nothing back, also where the user came back meanwhile."""
     await store.append_turn(said("a"), scope=ANN)
     epoch = await store.pin_epoch(scope=HERS)
@@ -152,13 +152,13 @@ async def test_late_change_is_refused_when_something_was_removed(store: Store) -
         if again:
             await store.append_turn(said("b"), scope=ANN)
         before = await exported(store)
-        with pytest.raises(ConflictError, match="removed meanwhile"):
+        with pytest.raises(ConflictError, match="deleted meanwhile"):
             await store.update_working_memory({"a": 2}, epoch=epoch, scope=HERS)
         assert await exported(store) == before
 
 
 async def test_clearing_forgets_all_versions(store: Store) -> None:
-    """Nothing is left to restore, and counting begins anew."""
+    """Nothing is left to restore, and counting starts again."""
     for number in range(3):
         await store.update_working_memory({"n": number}, scope=HERS)
     await store.update_working_memory({"n": 1}, scope=ANN)
@@ -193,7 +193,7 @@ async def test_history_has_the_newest_version_first(store: Store, clock: Scripte
 
 
 async def test_last_hundred_versions_are_kept(store: Store) -> None:
-    """Older ones go, so that a busy memory does not grow for ever."""
+    """Older ones go, so that a busy memory does not grow forever."""
     for number in range(103):
         await store.update_working_memory({"n": number}, scope=HERS)
     history = await store.working_memory_history(scope=HERS)

@@ -42,7 +42,7 @@ from recollect.errors import (
     StorageError,
     StorageReadOnlyError,
     StorageUnavailableError,
-    reported,
+    combine_errors,
 )
 
 _log = logging.getLogger("recollect")
@@ -133,7 +133,7 @@ class CuratedFolder:
     def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:
         """Make the changes of a run: each whole or not at all, each file written once, and never twice.
 
-        What no longer fits is left out, and reported when all the others are made.
+        What no longer fits is left out, and combine_errors when all the others are made.
         """
         problems: list[RecollectError] = []
         made: list[LoggedChange] = []
@@ -147,7 +147,7 @@ class CuratedFolder:
                 except (StorageError, StaleChangeError) as error:
                     problems.append(error)
         if problems:
-            raise reported(problems)
+            raise combine_errors(problems)
         return made
 
     def _places(self) -> list[Path]:

@@ -13,7 +13,7 @@ from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.guards.stream_guard import StreamGuard, TextStream
 from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
-from recollect.validation import check_choice, check_int, check_text, checked_list
+from recollect.validation import check_choice, check_int, check_list, check_text
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 """What happens to a leak: replaced, the run stopped, only reported, or taken out without a mark."""
@@ -55,7 +55,7 @@ class SystemPromptScrubber(StreamGuard):
         self._memory: ProtectedMemory = check_choice(memory, "memory", get_args(ProtectedMemory))
         if isinstance(allow, str):
             raise InvalidArgumentError("allow", "must be a list of texts; write [text] for one")
-        self._allow = tuple(check_text(text, "allow") for text in checked_list(allow, "allow"))
+        self._allow = tuple(check_text(text, "allow") for text in check_list(allow, "allow"))
         self._replacement = "" if strategy == "filter" else check_text(replacement, "replacement")
         self._limit = check_int(holdback_limit, "holdback_limit", minimum=_SMALLEST_HOLDBACK)
         self._on_detection = check_callback(on_detection)

@@ -11,7 +11,7 @@ from recollect.messages import Message, TextPart
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
 from recollect.text.quoting import fence_text
-from recollect.validation import check_choice, check_choices, check_id, check_model, check_share, checked_list
+from recollect.validation import check_choice, check_choices, check_id, check_list, check_model, check_share
 
 ModerationStrategy: TypeAlias = Literal["block", "warn", "filter"]
 """What happens to a text that is over the threshold: it stops the run, is reported, or is left out."""
@@ -139,7 +139,7 @@ def _checked_categories(categories: Collection[str] | None, *, free: bool) -> tu
         return check_choices(categories, "categories", CATEGORIES)
     if isinstance(categories, str):
         raise InvalidArgumentError("categories", f"must be a list, not {categories!r:.60}")
-    return tuple(check_id(name, "categories") for name in checked_list(categories, "categories"))
+    return tuple(check_id(name, "categories") for name in check_list(categories, "categories"))
 
 
 def _checked_scores(scores: object) -> list[tuple[str, float]]:

@@ -19,7 +19,7 @@ import numpy as np
 from recollect.errors import EmbedderError, RecollectError
 from recollect.recall.index.user_index import check_same_model
 from recollect.scope import Scope
-from recollect.storage.records import MessageVectors, Unembedded
+from recollect.storage.records import MessageVectors, UnembeddedMessages
 from recollect.text.segments import split_into_segments
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Indexer:
             raise rejected
 
     async def _embed_one_by_one(
-        self, waiting: Unembedded, scope: Scope, store: Store, error: EmbedderError
+        self, waiting: UnembeddedMessages, scope: Scope, store: Store, error: EmbedderError
     ) -> EmbedderError:
         """Embed the messages of a failed batch one by one; raise if the first few all fail."""
         done = 0
@@ -134,7 +134,9 @@ class Indexer:
             self._done_up_to.popitem(last=False)
 
 
-async def embed_messages(embedder: CheckedEmbedder, waiting: Unembedded, scope: Scope, store: Store) -> int:
+async def embed_messages(
+    embedder: CheckedEmbedder, waiting: UnembeddedMessages, scope: Scope, store: Store
+) -> int:
     """Embed messages and store the vectors of those not deleted meanwhile; return how many were stored."""
     segments = [split_into_segments(message.text) for message in waiting.messages]
     texts = [

@@ -1,4 +1,4 @@
-"""PostgreSQL connections: where they lead, how the schema is brought up to date, and the pool."""
+"""PostgreSQL connections: checking the URL, migrating the schema, and the pool."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from psycopg_pool import AsyncConnectionPool
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import now
-from recollect.storage.postgres.faults import translate
+from recollect.storage.postgres.faults import translate_error
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import Migration, load_migrations, load_statements, pending
+from recollect.storage.sql import Migration, find_pending, load_migrations, load_statements
 
 CONNECT_SECONDS = 5
-"""How long a connection may take to be made, and a caller may wait for a free one."""
+"""The maximum time to connect, and to wait for a free connection of the pool."""
 
 if TYPE_CHECKING:
     from psycopg_pool._acompat import AQueue
     from psycopg_pool.pool_async import MaintenanceTask
 
-_RETRY_SECONDS = 2  # the pool tries less and less often; after this it begins again with the next caller
-_MIGRATION_LOCK = 0x7265636F6C6C  # any number will do, as long as all processes agree
+_RETRY_SECONDS = 2  # the pool retries ever more slowly; after this time it starts over with the next caller
+_MIGRATION_LOCK = 0x7265636F6C6C  # an arbitrary number, the same in all processes
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 """A connection whose rows are tuples."""
@@ -30,8 +30,8 @@ Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 _workers: set[asyncio.Task[None]] = set()
 
 
-class _TasksOfAWorker:
-    """What a worker of a pool takes its tasks from; one that was cancelled gets no more."""
+class _WorkerQueue:
+    """The task queue of a pool's worker, which ends a cancelled worker."""
 
     def __init__(self, tasks: "AQueue[MaintenanceTask]") -> None:
         self._tasks = tasks
@@ -46,20 +46,20 @@ class _TasksOfAWorker:
 class Pool(AsyncConnectionPool[Connection]):
     """The connections of one store.
 
-    The pool's own workers pass over it when they are cancelled while they connect, and an event loop that
-    ends would wait for them for ever. And nobody but the pool holds on to them: together with a store that
-    was forgotten they would be thrown away before it could end them.
+    It changes two things of its base class. Workers there ignore being cancelled while they connect, so an
+    ending event loop would wait for them forever. And only the pool refers to its workers: they would be
+    garbage-collected with an abandoned store, before it could stop them.
     """
 
     @classmethod
     async def worker(cls, q: "AQueue[MaintenanceTask]") -> None:
-        """Do what a pool has to do beside its callers."""
+        """Run the pool's maintenance tasks."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        # Loops of other threads may have workers too, so that this goes through a copy.
+        # A copy: event loops in other threads may add workers meanwhile.
         _workers.difference_update([one for one in [*_workers] if one.get_loop().is_closed()])
         _workers.add(task)
         try:
-            await super().worker(cast("AQueue[MaintenanceTask]", _TasksOfAWorker(q)))
+            await super().worker(cast("AQueue[MaintenanceTask]", _WorkerQueue(q)))
         finally:
             _workers.discard(task)
 
@@ -68,10 +68,10 @@ class Pool(AsyncConnectionPool[Connection]):
     async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - the pool's own
         """Close the connections, then wait for the workers.
 
-        The pool itself gathers the workers first. An event loop that ends cancels them and this call: then
-        connections would stay open, and asyncio would complain that nobody looked at what was gathered.
+        The base class gathers the workers first. An ending event loop cancels them and this call: then
+        connections would stay open, and asyncio would report an exception that was never retrieved.
         """
-        await super().close(cast("float", None))  # without a limit: no workers are left to wait for there
+        await super().close(cast("float", None))  # no timeout: the base class has no workers to wait for
         if self._ending:
             await asyncio.wait(self._ending, timeout=timeout)
 
@@ -80,15 +80,16 @@ class Pool(AsyncConnectionPool[Connection]):
         return []
 
 
-def place_of(url: str) -> str:
-    """Return where an address leads, without its secrets."""
+def describe_url(url: str) -> str:
+    """Return the host and database of a URL, without secrets, for messages; raise if it is malformed."""
     try:
         parts = conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:  # its message would quote the address, password and all
-        raise InvalidArgumentError("store", "is not a PostgreSQL address that libpq understands") from None
+    except psycopg.ProgrammingError:  # its message would quote the URL with the password
+        raise InvalidArgumentError("store", "is not a PostgreSQL URL that libpq understands") from None
     if not all(_is_port(port) for port in str(parts.get("port") or "5432").split(",")):
         raise InvalidArgumentError(
-            "store", "its port is no number from 1 to 65535; write ':' and '/' in a password as %3A and %2F"
+            "store",
+            "its port must be a number from 1 to 65535; write ':' and '/' in a password as %3A and %2F",
         )
     if "@" in f"{parts.get('host')}{parts.get('dbname')}":
         raise InvalidArgumentError("store", "has one '@' too many; write '@' in a password as %40")
@@ -96,31 +97,31 @@ def place_of(url: str) -> str:
 
 
 async def prepare(url: str, *, up_to: int | None = None) -> None:
-    """Bring the schema up to date, or up to a version; without anything to do no privilege is needed."""
-    place = place_of(url)
+    """Apply the pending migrations, up to a number if given; if there are none, no privilege is needed."""
+    place = describe_url(url)
     try:
-        async with await psycopg.AsyncConnection.connect(url, **_options(url)) as connection:
-            if await _pending(connection, up_to):
+        async with await psycopg.AsyncConnection.connect(url, **_make_options(url)) as connection:
+            if await _find_pending(connection, up_to):
                 await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
-                await _apply(connection, up_to)
+                await _apply_pending(connection, up_to)
     except psycopg.Error as error:
-        raise translate(error, place) from error
-    except UnicodeError:  # the rules for host names
-        raise InvalidArgumentError("store", "its host is no valid host name") from None
+        raise translate_error(error, place) from error
+    except UnicodeError:  # from encoding the host name as IDNA
+        raise InvalidArgumentError("store", "its host is not a valid host name") from None
 
 
-def _options(url: str) -> dict[str, Any]:
-    """Return what a connection is opened with, besides what its address says."""
+def _make_options(url: str) -> dict[str, Any]:
+    """Return the options of a connection; a timeout in the URL wins."""
     named = "connect_timeout" in conninfo.conninfo_to_dict(url)
     return {"autocommit": True} if named else {"autocommit": True, "connect_timeout": CONNECT_SECONDS}
 
 
 def _is_port(text: str) -> bool:
-    return text.isdecimal() and 0 < int(text) <= 65535  # noqa: PLR2004 - the largest there is
+    return text.isdecimal() and 0 < int(text) <= 65535  # noqa: PLR2004 - the largest port
 
 
 async def open_pool(url: str, size: int) -> Pool:
-    """Open a pool that grows up to a size."""
+    """Open a pool of up to `size` connections."""
     pool = Pool(
         url,
         min_size=1,
@@ -128,27 +129,27 @@ async def open_pool(url: str, size: int) -> Pool:
         open=False,
         timeout=CONNECT_SECONDS,
         reconnect_timeout=_RETRY_SECONDS,
-        kwargs=_options(url),
+        kwargs=_make_options(url),
         connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
     )
     await pool.open()
     return pool
 
 
-async def _pending(connection: Connection, up_to: int | None) -> list[Migration]:
+async def _find_pending(connection: Connection, up_to: int | None) -> list[Migration]:
     cursor = await connection.execute("SELECT to_regclass('recollect.migrations') IS NOT NULL")
     applied: list[tuple[Any, ...]] = []
     if (await cursor.fetchall())[0][0]:
         cursor = await connection.execute(load_statements("postgres")["applied_migrations"])
         applied = await cursor.fetchall()
-    todo = pending(load_migrations("postgres"), [(number, name) for number, name in applied])
+    todo = find_pending(load_migrations("postgres"), [(number, name) for number, name in applied])
     return [migration for migration in todo if up_to is None or migration.number <= up_to]
 
 
-async def _apply(connection: Connection, up_to: int | None) -> None:
-    """Apply what is pending once the lock is held; the lock goes with the connection."""
+async def _apply_pending(connection: Connection, up_to: int | None) -> None:
+    """Apply the pending migrations, with the lock held; closing the connection releases the lock."""
     statements = load_statements("postgres")
-    for migration in await _pending(connection, up_to):
+    for migration in await _find_pending(connection, up_to):
         async with connection.transaction():
             await connection.execute("CREATE SCHEMA IF NOT EXISTS recollect")
             await connection.execute(statements["create_migrations"])

@@ -1,6 +1,6 @@
-"""From psycopg's exceptions to recollect's: each says what to do next.
+"""Translates psycopg's exceptions to recollect's, whose messages say what to do.
 
-Only the server's primary message is passed on; its details can quote the data of a row.
+Only the server's primary message is passed on: its details can quote the data of a row.
 """
 
 import psycopg
@@ -21,7 +21,7 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
     (
         PoolTimeout,
         StorageUnavailableError,
-        "no connection became free in time: the server is down or overloaded",
+        "no connection became free in time; the server is down or overloaded",
     ),
     (PoolClosed, StoreMisuseError, "the store is closed"),
     (pg.DiskFull, StorageFullError, "the server has no space left"),
@@ -39,15 +39,15 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
 )
 
 
-def translate(error: Exception, place: str) -> StorageError:
-    """Return recollect's error for one of psycopg's."""
+def translate_error(error: Exception, place: str) -> StorageError:
+    """Return recollect's error for one of psycopg or its pool."""
     for kind, ours, advice in _KNOWN:
         if isinstance(error, kind):
-            return ours(f"{place}: {advice} ({_primary(error)})")
-    return StorageError(f"{place}: {_primary(error)}")
+            return ours(f"{place}: {advice} ({_get_message(error)})")
+    return StorageError(f"{place}: {_get_message(error)}")
 
 
-def _primary(error: Exception) -> str:
+def _get_message(error: Exception) -> str:
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return error.diag.message_primary
     return str(error).strip()

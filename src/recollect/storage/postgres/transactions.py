@@ -1,7 +1,7 @@
 """Running transactions on PostgreSQL.
 
-The statements of a step travel together (pipeline mode), with BEGIN and the tenant before the first
-and COMMIT behind the last, so that a transaction costs as many round trips as it has steps.
+Pipeline mode sends the statements of a step together, with BEGIN and the tenant before the first step
+and COMMIT after the last. So a transaction takes as many round trips as it has steps.
 """
 
 from dataclasses import dataclass, field
@@ -15,17 +15,17 @@ from recollect.storage.postgres.connection import Connection
 T = TypeVar("T")
 
 READ: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-"""Begins a transaction that sees one state of the database."""
+"""Begins a transaction that reads one snapshot of the database."""
 
 WRITE: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED"
-"""Begins a transaction that writes; each statement sees what was committed while the lock was waited for."""
+"""Begins a transaction that writes; its statements see what others committed while it waited for a lock."""
 
 _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"  # true: until the transaction ends
 
 
 @dataclass(slots=True)
-class Run(Generic[T]):
-    """One try at a transaction; `commit_was_sent` says whether it may have succeeded in spite of an error."""
+class Attempt(Generic[T]):
+    """One attempt at a transaction; after `commit_was_sent` it may have succeeded in spite of an error."""
 
     work: Work[T]
     tenant: int
@@ -34,8 +34,8 @@ class Run(Generic[T]):
     commit_was_sent: bool = field(default=False, init=False)
     _begun: bool = field(default=False, init=False)
 
-    async def on(self, connection: Connection) -> T:
-        """Drive the body to its end on a connection and return its value."""
+    async def run_on(self, connection: Connection) -> T:
+        """Run the body to its end on a connection and return its value."""
         if self.begin == READ:
             body = self.work()
             step = next(body)
@@ -47,7 +47,7 @@ class Run(Generic[T]):
         return await self._run_block(connection)
 
     async def _run_query(self, connection: Connection, statement: Statement) -> Results:
-        """Run a single query; the pipeline is its transaction. What needs more begins again in a block."""
+        """Run the only query of a body; the pipeline is its transaction. Longer bodies restart in a block."""
         async with connection.pipeline():
             await connection.execute(_SET_TENANT, (str(self.tenant),))
             cursor = await self._send(connection, statement)
@@ -84,7 +84,7 @@ class Run(Generic[T]):
     async def _send(self, connection: Connection, statement: Statement) -> psycopg.AsyncCursor[Row]:
         text, params = self.sql[statement.name], statement.params
         if not isinstance(params, list):
-            # As bytes, not as text to be read: half the time where there are many rows, as for search.
+            # Binary results take half the time of parsed text where there are many rows, as in search.
             return await connection.execute(text, params, binary=True)
         cursor = connection.cursor()
         await cursor.executemany(text, params)

@@ -1,6 +1,6 @@
-"""SQLite connections: how one is opened, brought up to date, and waits for its turn to write.
+"""SQLite connections: opening them, migrating the schema, and waiting for other writers.
 
-WAL with `synchronous=FULL` makes every commit durable. `secure_delete` overwrites what is deleted.
+WAL with `synchronous=FULL` makes every commit durable. `secure_delete` overwrites deleted rows.
 """
 
 import os
@@ -19,14 +19,14 @@ from recollect.errors import StorageCorruptError, StorageUnavailableError, Store
 from recollect.messages import now
 from recollect.storage.engine import Params, Row
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import Migration, load_migrations, load_statements, pending
-from recollect.storage.sqlite.faults import translate
+from recollect.storage.sql import Migration, find_pending, load_migrations, load_statements
+from recollect.storage.sqlite.faults import translate_error
 
 MEMORY = ":memory:"
 """The path of a private database that is never written to disk."""
 
 BUSY_SECONDS = 30.0
-"""How long a writer waits for its turn before it gives up."""
+"""How long a writer waits for other writers before it gives up."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -36,12 +36,11 @@ _SETTINGS = (
     "PRAGMA cache_size = -16000",
 )
 
-
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
 
 class Rows(Protocol):
-    """What a statement answers with."""
+    """The cursor of a statement."""
 
     def fetchall(self) -> list[Row]:
         """Return all rows."""
@@ -49,7 +48,7 @@ class Rows(Protocol):
 
 
 class Database(Protocol):
-    """What we use of an `apsw.Connection`, whose own types need a newer Python to be complete."""
+    """The parts of `apsw.Connection` that we use; its own types are complete only on a newer Python."""
 
     filename: str
     in_transaction: bool
@@ -63,15 +62,15 @@ class Database(Protocol):
         ...
 
     def config(self, op: int, value: int) -> object:
-        """Set an option of the connection."""
+        """Set an option (`SQLITE_DBCONFIG_…`)."""
         ...
 
     def set_busy_timeout(self, milliseconds: int) -> None:
-        """Wait for so long by itself."""
+        """Have SQLite itself wait for locks, up to this time."""
         ...
 
     def set_wal_hook(self, callable: Callable[["Database", str, int], int] | None) -> None:  # noqa: A002 - theirs
-        """Be told the length of the log after each commit."""
+        """Call a function with the pages of the log after each commit."""
         ...
 
     def wal_checkpoint(self, dbname: str | None = None, mode: int = 0) -> tuple[int, int]:
@@ -88,25 +87,25 @@ _inherited: list[Database] = []
 _inherited_files: set[tuple[int, int]] = set()
 
 
-def connect(path: str, *, patient: bool = False) -> Database:
-    """Open a connection; a patient one waits for others by itself, any other says at once that it must."""
+def connect(path: str, *, waits_when_busy: bool = False) -> Database:
+    """Open a connection; where the file is busy it raises `BusyError` at once, unless `waits_when_busy`."""
     if path != MEMORY:
         _check_folder(path)
         if _identity(path) in _inherited_files:
             raise StoreMisuseError(
                 f"{path}: this file was open when the process forked, and SQLite cannot share it with a "
-                "forked child; open it after forking, or start the child afresh (multiprocessing: 'spawn')"
+                "forked child; open it after forking, or start the child with 'spawn' (multiprocessing)"
             )
     with _closing_on_error(path) as stack:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
         _open_connections.add(connection)
         _check_ours(connection, path)
-        # Else SQLite plans again whenever the values of a query change, which ours have no use for.
+        # Stable query plans: else SQLite plans a query again whenever its values change.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
-            _insist(connection, setting, BUSY_SECONDS)
-        connection.set_busy_timeout(int(BUSY_SECONDS * 1000) if patient else 0)
+            _retry_while_busy(connection, setting, BUSY_SECONDS)
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000) if waits_when_busy else 0)
         stack.pop_all()
     return connection
 
@@ -121,18 +120,18 @@ def _check_folder(path: str) -> None:
 
 
 def _check_ours(connection: Database, path: str) -> None:
-    """Reject another program's database, before any setting changes it."""
-    tables = {row[0] for row in _insist(connection, _TABLES, BUSY_SECONDS)}
+    """Raise on another program's database, before any setting changes it."""
+    tables = {row[0] for row in _retry_while_busy(connection, _TABLES, BUSY_SECONDS)}
     if tables and "recollect_migrations" not in tables:
-        raise StorageCorruptError(f"{path}: this is the database of another program; choose another file")
+        raise StorageCorruptError(f"{path}: this database belongs to another program; choose another file")
 
 
 def prepare(path: str, *, up_to: int | None = None) -> Database:
-    """Open a connection and bring the schema up to date, or up to a version."""
+    """Open a connection and apply the pending migrations, up to a number if given."""
     with _closing_on_error(path) as stack:
         connection = connect(path)
         stack.callback(connection.close)
-        while todo := _pending(connection, up_to):
+        while todo := _find_pending(connection, up_to):
             _apply_next(connection, todo[0].number)
         stack.pop_all()
     return connection
@@ -144,26 +143,26 @@ def _always() -> bool:
 
 @contextmanager
 def _closing_on_error(path: str) -> Generator[ExitStack]:
-    """Close what the stack holds and translate the error, unless the block empties the stack."""
+    """Close what the stack holds, unless the block empties it; translate errors of SQLite."""
     try:
         with ExitStack() as stack:
             yield stack
     except apsw.Error as error:
-        raise translate(error, path) from error
+        raise translate_error(error, path) from error
 
 
 def begin_writing(connection: Database, seconds: float, is_wanted: Callable[[], bool] = _always) -> None:
-    """Begin a write transaction, trying for so long until the other writers let it, or nobody wants it."""
-    _insist(connection, "BEGIN IMMEDIATE", seconds, is_wanted)
+    """Begin a write transaction; retry for some seconds while others write, as long as it is wanted."""
+    _retry_while_busy(connection, "BEGIN IMMEDIATE", seconds, is_wanted)
 
 
-def _insist(
+def _retry_while_busy(
     connection: Database, statement: str, seconds: float, is_wanted: Callable[[], bool] = _always
 ) -> list[Row]:
-    """Run a statement again and again while the file is busy, and return its rows.
+    """Run a statement, retrying while the file is busy, and return its rows.
 
-    SQLite's own waiting makes longer and longer pauses, so that whoever waits long waits longer
-    still. Short random pauses give every process the same chance.
+    SQLite's own waiting makes longer and longer pauses, so that a process that has waited long falls behind
+    newer ones. Short random pauses give every process the same chance.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -175,11 +174,11 @@ def _insist(
             time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - fairness, not secrecy
 
 
-def _pending(connection: Database, up_to: int | None = None) -> list[Migration]:
+def _find_pending(connection: Database, up_to: int | None = None) -> list[Migration]:
     statements = load_statements("sqlite")
-    tables = _insist(connection, _TABLES, BUSY_SECONDS)
-    applied = _insist(connection, statements["applied_migrations"], BUSY_SECONDS) if tables else []
-    todo = pending(load_migrations("sqlite"), applied)
+    tables = _retry_while_busy(connection, _TABLES, BUSY_SECONDS)
+    applied = _retry_while_busy(connection, statements["applied_migrations"], BUSY_SECONDS) if tables else []
+    todo = find_pending(load_migrations("sqlite"), applied)
     return [migration for migration in todo if up_to is None or migration.number <= up_to]
 
 
@@ -188,10 +187,10 @@ def _apply_next(connection: Database, number: int) -> None:
     begin_writing(connection, BUSY_SECONDS)
     try:
         connection.execute(statements["create_migrations"])
-        todo = pending(
+        todo = find_pending(
             load_migrations("sqlite"), connection.execute(statements["applied_migrations"]).fetchall()
         )
-        if todo and todo[0].number == number:  # else another process was quicker
+        if todo and todo[0].number == number:  # else another process was faster
             connection.execute(todo[0].sql)
             record = {"number": number, "name": todo[0].name, "applied_at": to_micros(now())}
             connection.execute(statements["record_migration"], record)
@@ -204,9 +203,9 @@ def _apply_next(connection: Database, number: int) -> None:
 def _leave_to_parent() -> None:
     """Keep a forked child away from the files that its parent has open.
 
-    Closing a connection there would tidy up under the parent's hands, so the child holds on to them. And
-    SQLite remembers the locks of a file by process: in the child it believes to have what only the parent
-    has, and what the child writes could be lost. So the child may not open these files again either.
+    Closing a connection in the child could delete the log that the parent still uses, so the child keeps all
+    of them. SQLite also records locks by process: the child would believe that it holds the parent's locks,
+    and its writes could be lost. So the child may not open these files again either.
     """
     _inherited.extend(_open_connections)
     for connection in _open_connections:
@@ -220,7 +219,7 @@ def _leave_to_parent() -> None:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 - also for the empty path of a database in memory
+        status = os.stat(path)  # noqa: PTH116 - accepts the empty path of a database in memory
     except OSError:
         return None
     return status.st_dev, status.st_ino

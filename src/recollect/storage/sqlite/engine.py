@@ -1,4 +1,4 @@
-"""The SQLite engine: quick reads on the event loop's thread, long ones beside it, one writer."""
+"""The SQLite engine: fast reads on the event loop's thread, heavy ones in another, and one writer."""
 
 import asyncio
 import logging
@@ -14,14 +14,14 @@ from recollect.concurrency.threads import ThreadPool
 from recollect.storage.engine import Work
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
-from recollect.storage.sqlite.faults import translate
+from recollect.storage.sqlite.faults import translate_error
 from recollect.storage.sqlite.transactions import Writer, read_work
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_LARGEST_SCRUBBED = 256 * 1024 * 1024
+_MAX_VACUUM_BYTES = 256 * 1024 * 1024
 
 
 class SqliteEngine:
@@ -30,70 +30,72 @@ class SqliteEngine:
     name = "sqlite"
 
     def __init__(self, path: str, connections: tuple[Database, Database, Database]) -> None:
-        """Take over connections for writing, quick reads and long ones, in the loop that will use them."""
         self._path = path
         self._sql = load_statements("sqlite")
         self.is_in_memory = path == MEMORY
-        self._write_connection, self._read_connection, self._long_connection = connections
+        self._write_connection, self._read_connection, self._heavy_connection = connections
         self._writer = Writer(self._write_connection, self._sql, path)
         self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
 
     @classmethod
     async def open(cls, path: str) -> Self:
-        """Open or create a database file and bring it up to date."""
+        """Open or create a database file and apply the pending migrations."""
         return cls(path, await asyncio.to_thread(_connect_all, path))
 
     async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
-        """Run a transaction that changes nothing; a heavy one off the event loop."""
+        """Run a transaction that only reads; a heavy one off the event loop."""
         if not heavy or self.is_in_memory:
             try:
                 return read_work(self._read_connection, self._sql, work)
-            except apsw.BusyError:  # a process is recovering or closing the file: wait elsewhere
+            except apsw.BusyError:  # a process is recovering or closing the file: wait in the thread
                 pass
             except apsw.Error as error:
-                raise translate(error, self._path) from error
-        return await self._reader.run(partial(self._read_long, work))
+                raise translate_error(error, self._path) from error
+        return await self._reader.run(partial(self._read_heavy, work))
 
     async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction and return once it is durable."""
         return await self._writer.write(work, heavy=heavy)
 
     async def purge(self) -> None:
-        """Vacuum the file and empty its log: both still hold traces of what was deleted.
+        """Vacuum the file and truncate its log: both still hold traces of deleted rows.
 
-        A large file is not vacuumed, because nobody else can write meanwhile; VACUUM does it any time.
+        A large file is not vacuumed, because nobody else can write meanwhile; run VACUUM yourself.
         """
         if not self.is_in_memory:
-            await self._reader.run(self._scrub)
+            await self._reader.run(self._vacuum)
 
     async def close(self) -> None:
-        """Finish what is under way and close all connections; cancelled, it does so all the same."""
-        was_cancelled = [await _to_the_end(part.close) for part in (self._writer, self._reader)]
-        for connection in (self._long_connection, self._read_connection, self._write_connection):
+        """Finish running transactions and close all connections, even if cancelled meanwhile."""
+        was_cancelled = [await _close_to_the_end(part.close) for part in (self._writer, self._reader)]
+        for connection in (self._heavy_connection, self._read_connection, self._write_connection):
             connection.close()
         if any(was_cancelled):
             raise asyncio.CancelledError
 
-    def _read_long(self, work: Work[T]) -> T:
+    def _read_heavy(self, work: Work[T]) -> T:
         try:
-            return read_work(self._long_connection, self._sql, work)
+            return read_work(self._heavy_connection, self._sql, work)
         except apsw.Error as error:
-            raise translate(error, self._path) from error
+            raise translate_error(error, self._path) from error
 
-    def _scrub(self) -> None:
+    def _vacuum(self) -> None:
         try:
-            # Deleted rows are overwritten, but not the copies that SQLite makes when it moves rows about.
-            if Path(self._path).stat().st_size <= _LARGEST_SCRUBBED:
-                self._long_connection.execute("PRAGMA temp_store = FILE; VACUUM").fetchall()
+            # `secure_delete` overwrites deleted rows, but not copies that SQLite left when it moved rows.
+            if Path(self._path).stat().st_size <= _MAX_VACUUM_BYTES:
+                self._heavy_connection.execute("PRAGMA temp_store = FILE; VACUUM").fetchall()
             else:
-                _log.warning("%s is too large to be vacuumed at once; traces stay until VACUUM", self._path)
-            self._long_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except (apsw.Error, OSError) as error:  # the erasure itself is done, and nobody can see the rows
-            _log.warning("%s: traces of what was erased may stay until VACUUM: %s", self._path, error)
+                _log.warning(
+                    "%s is too large to be vacuumed now; traces of erased data stay until you run VACUUM",
+                    self._path,
+                )
+            self._heavy_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except (apsw.Error, OSError) as error:  # the erasure itself is committed, and no query finds the rows
+            _log.warning("%s: traces of erased data may stay until you run VACUUM: %s", self._path, error)
 
 
-async def _to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
-    """Close something, and say whether this was cancelled on the way."""
+async def _close_to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
+    """Close something, however often this is cancelled; return whether it was."""
     was_cancelled = False
     while True:
         try:
@@ -105,7 +107,7 @@ async def _to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
 
 
 def _connect_all(path: str) -> tuple[Database, Database, Database]:
-    """Open the connections of a store; those that were opened are closed again if one cannot be."""
+    """Open the connections of a store; if one fails, close the others."""
     with ExitStack() as opened:
         writing = prepare(path)
         if path == MEMORY:
@@ -113,6 +115,6 @@ def _connect_all(path: str) -> tuple[Database, Database, Database]:
         opened.callback(writing.close)
         reading = connect(path)
         opened.callback(reading.close)
-        long_reading = connect(path, patient=True)
+        heavy_reading = connect(path, waits_when_busy=True)
         opened.pop_all()
-        return writing, reading, long_reading
+        return writing, reading, heavy_reading

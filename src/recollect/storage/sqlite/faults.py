@@ -1,4 +1,4 @@
-"""From APSW's exceptions to recollect's: each says what to do next."""
+"""Translates APSW's exceptions to recollect's, whose messages say what to do."""
 
 import apsw
 
@@ -29,11 +29,11 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
     ),
     (apsw.PermissionsError, StorageUnavailableError, "the file may not be accessed; check its permissions"),
     (apsw.IOError, StorageUnavailableError, "reading or writing the file failed; check the disk"),
-    (apsw.TooBigError, StorageError, "the value is larger than the database takes"),
+    (apsw.TooBigError, StorageError, "the value is too large for the database"),
 )
 
 
-def translate(error: apsw.Error, place: str) -> StorageError:
+def translate_error(error: apsw.Error, place: str) -> StorageError:
     """Return recollect's error for one of APSW's."""
     for kind, ours, advice in _KNOWN:
         if isinstance(error, kind):

@@ -24,7 +24,7 @@ SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND positio
 ORDER BY position DESC LIMIT %(limit)s::bigint
 
 -- name: messages_from
--- The first messages behind a position, oldest first.
+-- The first messages after a position, oldest first.
 SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND position > %(after)s
 ORDER BY position LIMIT %(limit)s::bigint
 
@@ -34,7 +34,7 @@ SELECT {message_columns} FROM recollect.messages
 WHERE {this_thread} AND position >= %(low)s AND position < %(high)s ORDER BY position
 
 -- name: messages_of_unit
--- What belongs to a unit behind a position. Units have no gaps, so the first other one ends it; without
+-- What belongs to a unit after a position. Units have no gaps, so the first other one ends it; without
 -- that bound the rest of the thread would be read.
 SELECT {message_columns} FROM recollect.messages
 WHERE {this_thread} AND position > %(after)s AND unit = %(unit)s AND position < coalesce(
@@ -50,13 +50,13 @@ ORDER BY position
 SELECT {message_columns} FROM recollect.messages WHERE {this_thread}
 ORDER BY position LIMIT %(limit)s::bigint OFFSET %(offset)s
 
--- name: talk_newest_first
+-- name: user_history
 -- What user and assistant said, over all threads, apps and projects of the user.
 SELECT {message_columns} FROM recollect.messages
 WHERE {this_user} AND term_hashes IS NOT NULL
 ORDER BY number DESC LIMIT %(limit)s::bigint OFFSET %(offset)s
 
--- name: count_talk
+-- name: count_user_history
 SELECT count(*) FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
@@ -79,7 +79,7 @@ WHERE {this_app} AND message_id >= %(low)s AND message_id < %(high)s
 ORDER BY number
 
 -- name: join_unit
--- Ties everything behind a tool call to it.
+-- Ties everything after a tool call to it.
 UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position > %(unit)s
 
 -- name: rich_messages

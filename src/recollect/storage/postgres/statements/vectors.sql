@@ -1,5 +1,5 @@
 -- name: vectors_from
--- The newest vectors behind a stamp, oldest first.
+-- The newest vectors after a stamp, oldest first.
 SELECT stamp, number, model_id, dimensions, spans, vectors FROM recollect.vectors
 WHERE {this_user} AND stamp > %(after)s ORDER BY stamp
 

@@ -25,7 +25,7 @@ SELECT {message_columns} FROM messages WHERE {this_thread} AND position < :befor
 ORDER BY position DESC LIMIT coalesce(:limit, -1)
 
 -- name: messages_from
--- The first messages behind a position, oldest first.
+-- The first messages after a position, oldest first.
 SELECT {message_columns} FROM messages WHERE {this_thread} AND position > :after
 ORDER BY position LIMIT coalesce(:limit, -1)
 
@@ -35,7 +35,7 @@ SELECT {message_columns} FROM messages
 WHERE {this_thread} AND position >= :low AND position < :high ORDER BY position
 
 -- name: messages_of_unit
--- What belongs to a unit behind a position. Units have no gaps, so the first other one ends it; without
+-- What belongs to a unit after a position. Units have no gaps, so the first other one ends it; without
 -- that bound the rest of the thread would be read.
 SELECT {message_columns} FROM messages
 WHERE {this_thread} AND position > :after AND unit = :unit AND position < coalesce(
@@ -51,13 +51,13 @@ ORDER BY position
 SELECT {message_columns} FROM messages WHERE {this_thread}
 ORDER BY position LIMIT coalesce(:limit, -1) OFFSET :offset
 
--- name: talk_newest_first
+-- name: user_history
 -- What user and assistant said, over all threads, apps and projects of the user.
 SELECT {message_columns} FROM messages
 WHERE {this_user} AND term_hashes IS NOT NULL
 ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
 
--- name: count_talk
+-- name: count_user_history
 SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
 
 -- name: search_rows_from
@@ -79,7 +79,7 @@ WHERE {this_app} AND message_id >= :low AND message_id < :high
 ORDER BY number
 
 -- name: join_unit
--- Ties everything behind a tool call to it.
+-- Ties everything after a tool call to it.
 UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit
 
 -- name: rich_messages

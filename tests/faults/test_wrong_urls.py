@@ -1,4 +1,4 @@
-"""Addresses of many wrong shapes: the error names the argument and never repeats a password."""
+"""URLs of many wrong shapes: the error names the argument and never repeats a password."""
 
 import asyncio
 import os
@@ -54,10 +54,10 @@ MALFORMED_POSTGRES: tuple[str, ...] = (
 )
 
 
-@pytest.mark.parametrize("address", MALFORMED, ids=repr)
-async def test_address_is_refused_when_it_is_malformed(address: str) -> None:
+@pytest.mark.parametrize("url", MALFORMED, ids=repr)
+async def test_url_is_refused_when_it_is_malformed(url: str) -> None:
     """The error is about the argument `store`, before anything is opened or made."""
-    error = await _error_of(address)
+    error = await _error_of(url)
     assert isinstance(error, InvalidArgumentError), repr(error)
     assert error.argument == "store"
     assert str(error).startswith("store: ")
@@ -65,10 +65,10 @@ async def test_address_is_refused_when_it_is_malformed(address: str) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("address", MALFORMED_POSTGRES, ids=repr)
-async def test_postgres_address_is_refused_when_it_is_malformed(address: str) -> None:
+@pytest.mark.parametrize("url", MALFORMED_POSTGRES, ids=repr)
+async def test_postgres_url_is_refused_when_it_is_malformed(url: str) -> None:
     """The error is about the argument `store`, and no part of a password is in it."""
-    error = await _error_of(address)
+    error = await _error_of(url)
     assert SECRET not in _all_text(error)
     assert isinstance(error, InvalidArgumentError), repr(error)
     assert error.argument == "store"
@@ -82,19 +82,19 @@ async def test_pool_size_is_refused_when_it_is_no_positive_number(size: int) -> 
             await open_store(url, pool_size=size)
 
 
-async def test_address_is_asked_for_when_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_url_is_asked_for_when_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the environment variable that would have helped."""
     monkeypatch.delenv("RECOLLECT_DATABASE_URL", raising=False)
     with pytest.raises(InvalidArgumentError, match=r"store: .*RECOLLECT_DATABASE_URL"):
         await open_store()
 
 
-def test_sync_functions_say_the_same_when_the_address_is_malformed() -> None:
-    """A wrong address in the environment is an error of the first call, and quotes no password."""
+def test_sync_functions_say_the_same_when_the_url_is_malformed() -> None:
+    """A wrong URL in the environment is an error of the first call, and quotes no password."""
     code = "from recollect import users; users.count_messages('ann', 1)"
-    address = {"RECOLLECT_DATABASE_URL": f"mysql://ann:{SECRET}@localhost/db"}
+    url = {"RECOLLECT_DATABASE_URL": f"mysql://ann:{SECRET}@localhost/db"}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | address, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], env=os.environ | url, capture_output=True, text=True, check=False
     )
     assert "InvalidArgumentError: store: " in done.stderr
     assert SECRET not in done.stderr
@@ -114,7 +114,7 @@ async def test_error_comes_soon_when_no_server_listens(closed_port: int) -> None
 async def test_error_comes_in_time_when_the_server_never_answers(
     silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A port that takes connections and says nothing is given up after the time that the address names."""
+    """A port that takes connections and says nothing is given up after the time that the URL sets."""
     monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 600)
     async with asyncio.timeout(GENEROUS):
         error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{silent_port}/db?connect_timeout=2")
@@ -139,13 +139,13 @@ def silent_port() -> Generator[int]:
         yield listening.getsockname()[1]
 
 
-async def _error_of(address: str) -> Exception:
+async def _error_of(url: str) -> Exception:
     try:
-        store = await open_store(address)
-    except Exception as error:  # noqa: BLE001 - the tests judge it
+        store = await open_store(url)
+    except Exception as error:  # noqa: BLE001 - the tests check it
         return error
     await store.close()
-    raise AssertionError(f"{address!r} was opened")
+    raise AssertionError(f"{url!r} was opened")
 
 
 def _all_text(error: BaseException) -> str:
