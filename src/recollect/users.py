@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from recollect.concurrency.fork import PerProcess
-from recollect.concurrency.portal import ClosingFace, PortalHolder, as_twin, sync_method
+from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin, sync_method
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
 from recollect.scope import DEFAULT_THREAD, Scope

@@ -8,7 +8,7 @@ from recollect.agent.prompt import Prompt, check_run_id, last_shown, note_shown,
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.concurrency.portal import ClosingFace, PortalHolder, as_twin
+from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack, cast, get_args
 
-from recollect.concurrency.portal import PortalHolder
+from recollect.concurrency.sync_face import PortalHolder
 from recollect.errors import InvalidArgumentError
 from recollect.memory.base import Owner, OwnerIds, resolve_scope
 from recollect.memory.history import (

@@ -1,6 +1,6 @@
 """Memory from sync code."""
 
-from recollect.concurrency.portal import ClosingFace, sync_method
+from recollect.concurrency.sync_face import ClosingFace, sync_method
 from recollect.memory.memory import Memory
 
 

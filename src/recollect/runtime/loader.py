@@ -15,7 +15,7 @@ from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
-from recollect.concurrency.portal import ClosingFace, sync_method
+from recollect.concurrency.sync_face import ClosingFace, sync_method
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config

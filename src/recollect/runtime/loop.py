@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, Self, TypedDict
 from recollect.agent.agent import Agent
 from recollect.agent.result import Event, Result, Usage
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.concurrency.portal import SyncFace, as_twin, sync_method
+from recollect.concurrency.sync_face import SyncFace, as_twin, sync_method
 from recollect.messages import Message
 from recollect.pipeline.context import TripWire
 from recollect.runtime.sessions.sessions import Sessions

@@ -11,7 +11,7 @@ from tests.support.configurations import write_config
 
 from recollect import Agent, EngineLoader, Event, Hit, InvalidArgumentError, Memory, Message, Result, Thread
 from recollect.agent.agent import SyncAgent
-from recollect.concurrency.portal import SyncFace
+from recollect.concurrency.sync_face import SyncFace
 from recollect.memory.sync import SyncMemory
 from recollect.runtime.loader import Engine, SyncEngine
 from recollect.runtime.loop import AgentLoop, AgentRunResult, SyncAgentLoop
