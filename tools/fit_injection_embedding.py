@@ -15,7 +15,7 @@ from tests.support.injection_corpus import injection_rows
 
 import recollect.guards.injection as package
 from recollect.recall.embedding.minilm import embed_sync
-from tools.fit_injection_features import Numbers, regression
+from tools.fit_injection_features import Numbers, fit_regression
 
 PENALTY = 0.1
 READ = 800  # characters: the classifier's window
@@ -32,19 +32,19 @@ def main() -> None:
     rows = [row for row in injection_rows() if row.part == "tune"]
     vectors = np.array([embed_sync(row.text[:READ]) for row in rows], np.float64)
     labels = np.array([float(row.label) for row in rows])
-    weights, bias = regression(vectors, labels, PENALTY)
+    weights, bias = fit_regression(vectors, labels, PENALTY)
     numbers = [bias, *(float(number) for number in weights)]
     TARGET.write_text(HEADER + "".join(f"{number:.3f}\n" for number in numbers), "utf-8")
-    (slope,), offset = regression(_unseen(vectors, labels)[:, np.newaxis], labels, 1.0)
+    (slope,), offset = fit_regression(_predict_unseen(vectors, labels)[:, np.newaxis], labels, 1.0)
     sys.stdout.write(f"_SLOPE, _OFFSET = {float(slope):.2f}, {offset:.2f}\n")
 
 
-def _unseen(vectors: Numbers, labels: Numbers) -> Numbers:
+def _predict_unseen(vectors: Numbers, labels: Numbers) -> Numbers:
     """Return the log odds of each text by weights that were fitted without it."""
     fold = np.random.default_rng(0).integers(0, FOLDS, len(labels))
     found = np.zeros(len(labels))
     for number in range(FOLDS):
-        weights, bias = regression(vectors[fold != number], labels[fold != number], PENALTY)
+        weights, bias = fit_regression(vectors[fold != number], labels[fold != number], PENALTY)
         found[fold == number] = vectors[fold == number] @ weights + bias
     return found
 

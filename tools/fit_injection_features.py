@@ -20,7 +20,7 @@ from recollect.guards.injection.word_classes import classify_words
 
 PENALTY = 4.0
 RAREST = 4  # a feature of fewer passages says nothing
-LEAST = 0.04  # a smaller weight is left out
+SMALLEST = 0.04  # a smaller weight is left out
 TARGET = Path(package.__path__[0]) / "feature_weights.txt"
 HEADER = (
     "# Weights of the features of a passage, fitted by tools/fit_injection_features.py."
@@ -30,7 +30,7 @@ HEADER = (
 Numbers = NDArray[np.float64]
 
 
-def examples(rows: Sequence[Row]) -> list[tuple[set[str], int]]:
+def collect_examples(rows: Sequence[Row]) -> list[tuple[set[str], int]]:
     """Return what is true of each passage that teaches something, and whether it is an attack."""
     found: list[tuple[set[str], int]] = []
     for row in rows:
@@ -45,12 +45,14 @@ def fit(known: Sequence[tuple[set[str], int]]) -> dict[str, float]:
     counts = Counter(name for names, _ in known for name in names)
     names = sorted(name for name, count in counts.items() if count >= RAREST)
     table = np.array([[float(name in own) for name in names] for own, _ in known])
-    weights, bias = regression(table, np.array([float(label) for _, label in known]), PENALTY)
-    kept = {name: float(weight) for name, weight in zip(names, weights, strict=True) if abs(weight) >= LEAST}
+    weights, bias = fit_regression(table, np.array([float(label) for _, label in known]), PENALTY)
+    kept = {
+        name: float(weight) for name, weight in zip(names, weights, strict=True) if abs(weight) >= SMALLEST
+    }
     return {"bias": bias, **kept}
 
 
-def regression(table: Numbers, labels: Numbers, penalty: float) -> tuple[Numbers, float]:
+def fit_regression(table: Numbers, labels: Numbers, penalty: float) -> tuple[Numbers, float]:
     """Fit a logistic regression by Newton's method; the bias is not penalised."""
     design = np.hstack([table, np.ones((len(table), 1))])
     penalties = np.array([penalty] * table.shape[1] + [0.0])
@@ -66,7 +68,7 @@ def regression(table: Numbers, labels: Numbers, penalty: float) -> tuple[Numbers
 
 def main() -> None:
     """Fit on the part that is meant for that, and write the table."""
-    weights = fit(examples([row for row in injection_rows() if row.part == "tune"]))
+    weights = fit(collect_examples([row for row in injection_rows() if row.part == "tune"]))
     lines = [f"{name} {weight:.2f}\n" for name, weight in weights.items()]
     TARGET.write_text(HEADER + "".join(lines), "utf-8")
 

@@ -32,7 +32,7 @@ LONGEST = 15
 SHORT = 7
 """Where no number is longer than this, numbers are short; elsewhere few digits are rather a decimal."""
 
-LEAST = 8
+MINIMUM = 8
 """How many digits a number has at least, with its code, where numbers are not short."""
 
 OLD = {1: 10, 2: 8, 3: 7}
@@ -57,15 +57,15 @@ and python-stdnum {version("python-stdnum")} (LGPL-2.1 or later): codes and leng
 '''
 
 
-def phone_lengths() -> dict[str, tuple[int, int]]:
+def read_phone_lengths() -> dict[str, tuple[int, int]]:
     """Return the fewest and the most digits after each calling code."""
     return {
-        str(code): _bounds(len(str(code)), set(_lengths(code, regions)))
+        str(code): _compute_bounds(len(str(code)), set(_iter_lengths(code, regions)))
         for code, regions in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
     }
 
 
-def iban_lengths() -> dict[str, int]:
+def read_iban_lengths() -> dict[str, int]:
     """Return the length of each country's IBANs."""
     known = {
         country: 4 + sum(map(int, re.findall(r"(\d+)!", properties["bban"])))
@@ -74,45 +74,49 @@ def iban_lengths() -> dict[str, int]:
     return UNREGISTERED | known
 
 
-def module() -> str:
+def render_module() -> str:
     """Return the text of the module."""
-    phones = _table("PHONE_LENGTHS", phone_lengths(), "Calling codes by how many digits may follow them.")
-    ibans = _table("IBAN_LENGTHS", iban_lengths(), "Countries by how many letters and digits an IBAN has.")
+    phones = _render_table(
+        "PHONE_LENGTHS", read_phone_lengths(), "Calling codes by how many digits may follow them."
+    )
+    ibans = _render_table(
+        "IBAN_LENGTHS", read_iban_lengths(), "Countries by how many letters and digits an IBAN has."
+    )
     return f"{HEADER}\n{phones}\n{ibans}"
 
 
 def main() -> None:
     """Write the module."""
-    TARGET.write_text(module(), encoding="utf-8")
+    TARGET.write_text(render_module(), encoding="utf-8")
 
 
-def _lengths(code: int, regions: Iterable[str]) -> Iterator[int]:
+def _iter_lengths(code: int, regions: Iterable[str]) -> Iterator[int]:
     for region in regions:
         found = PhoneMetadata.metadata_for_region_or_calling_code(code, region)
-        yield from _lengths_of(found, KINDS) or _lengths_of(found, ["general_desc"])
+        yield from _get_lengths(found, KINDS) or _get_lengths(found, ["general_desc"])
 
 
-def _lengths_of(found: PhoneMetadata | None, kinds: Iterable[str]) -> set[int]:
+def _get_lengths(found: PhoneMetadata | None, kinds: Iterable[str]) -> set[int]:
     described = [getattr(found, kind) for kind in kinds]
     # A kind that a region does not have has the length -1.
     return {size for each in described if each for size in each.possible_length if size > 0}
 
 
-def _bounds(code_size: int, sizes: Collection[int]) -> tuple[int, int]:
+def _compute_bounds(code_size: int, sizes: Collection[int]) -> tuple[int, int]:
     most = min(max(sizes), LONGEST - code_size)
-    least = min(sizes) if most <= SHORT else max(min(sizes), LEAST - code_size)
+    least = min(sizes) if most <= SHORT else max(min(sizes), MINIMUM - code_size)
     return min(least, OLD[code_size]), most
 
 
-def _table(name: str, lengths: Mapping[str, Length], meaning: str) -> str:
+def _render_table(name: str, lengths: Mapping[str, Length], meaning: str) -> str:
     keys: dict[Length, list[str]] = defaultdict(list)
     for key, length in sorted(lengths.items()):
         keys[length].append(key)
-    lines = [line for length in sorted(keys) for line in _entry(length, " ".join(keys[length]))]
+    lines = [line for length in sorted(keys) for line in _render_entry(length, " ".join(keys[length]))]
     return "\n".join([f"{name} = {{", *lines, "}", f'"""{meaning}"""', ""])
 
 
-def _entry(length: object, keys: str) -> list[str]:
+def _render_entry(length: object, keys: str) -> list[str]:
     line = f'    {length}: "{keys}",'
     if len(line) <= WIDTH:
         return [line]

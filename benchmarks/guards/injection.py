@@ -15,7 +15,7 @@ from tests.support.labelled import kilobytes_of, read_rows
 from benchmarks.harness.report import Show
 from recollect.guards.injection.classifier import classify, is_installed
 from recollect.guards.injection.detector import choose_windows
-from recollect.guards.injection.scoring import find_injections, with_classifier
+from recollect.guards.injection.scoring import add_classifier_scores, find_injections
 
 THRESHOLD = 0.5
 """The score from which a text is an attack."""
@@ -63,7 +63,7 @@ def _score_by_rules(text: str) -> float:
 def _score_with_classifier(text: str) -> float:
     verdict = find_injections(text)
     spans = choose_windows(text, verdict)
-    return with_classifier(verdict, spans, classify([text[start:end] for start, end in spans])).score
+    return add_classifier_scores(verdict, spans, classify([text[start:end] for start, end in spans])).score
 
 
 def _compute_figures(rows: Sequence[Labelled], score: Callable[[str], float]) -> dict[str, object]:

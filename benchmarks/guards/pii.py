@@ -7,8 +7,8 @@ from tests.support.labelled import kilobytes_of
 from tests.support.pii_counts import Count, count, read_labelled
 
 from benchmarks.harness.report import Show
+from recollect.guards.detection import Detection
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding
 
 STRUCTURED = ("email", "phone", "card", "ssn", "iban", "ip", "url")
 """The types of the goal; they make up `all`."""
@@ -20,7 +20,7 @@ def measure(path: Path, show: Show) -> dict[str, object]:
     """Return the figures of each labelled type, of the structured types together, and the time."""
     rows = read_labelled(path)
     finder = PIIFinder(TYPES)
-    found = list[list[Finding]]()
+    found = list[list[Detection]]()
     seconds: list[float] = []
     for number in range(_PASSES):
         show(f"pii: {len(rows)} texts", number / _PASSES)

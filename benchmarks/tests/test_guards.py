@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from benchmarks.cli import app
 from benchmarks.guards import injection, stream
 from recollect.errors import InvalidArgumentError
-from recollect.guards.leaks.index import index_of_instructions
+from recollect.guards.leaks.ngram_index import index_instructions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_stream")]
 
@@ -189,6 +189,6 @@ async def test_figures_of_the_goal_are_measured() -> None:
 
 def test_texts_that_are_measured_hold_no_leak() -> None:
     """What is redacted would be taken for held back."""
-    index = index_of_instructions(INSTRUCTIONS)
+    index = index_instructions(INSTRUCTIONS)
     for text in [stream.make_ordinary_text(4_000), *tricky_texts()]:
         assert find_leaks(text, index) == []

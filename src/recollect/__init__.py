@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from recollect.guards.moderation.processor import ModerationProcessor
     from recollect.guards.parallel import Parallel
     from recollect.guards.pii.detector import PIIDetector
-    from recollect.guards.spans import SpanGuard
+    from recollect.guards.span_guard import SpanGuard
     from recollect.guards.token_limiter import TokenLimiterProcessor
     from recollect.guards.tool_call_filter import ToolCallFilterProcessor
     from recollect.guards.unicode_normalizer import UnicodeNormalizer

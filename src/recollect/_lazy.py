@@ -16,7 +16,7 @@ LAZY = {
     "recollect.guards.moderation.processor": ("ModerationProcessor",),
     "recollect.guards.parallel": ("Parallel",),
     "recollect.guards.pii.detector": ("PIIDetector",),
-    "recollect.guards.spans": ("SpanGuard",),
+    "recollect.guards.span_guard": ("SpanGuard",),
     "recollect.guards.token_limiter": ("TokenLimiterProcessor",),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),

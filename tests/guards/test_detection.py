@@ -8,7 +8,7 @@ import pytest
 from tests.support.contexts import new_run
 
 from recollect import InvalidArgumentError, RunContext
-from recollect.guards.detection import Detection, check_callback, report
+from recollect.guards.detection import Detection, check_callback, report_detections
 
 
 def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.LogCaptureFixture) -> None:
@@ -18,9 +18,9 @@ def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.
     told: list[Sequence[Detection]] = []
     found = [Detection("email", 3, 9), Detection("card", 20, 36, 0.8), Detection("email", 40, 46)]
     with caplog.at_level(logging.INFO, "recollect"):
-        report(found, ctx, action="redacted", on_detection=lambda seen, _: told.append(seen))
-        report(found[:1], ctx, action="warned")
-        report([], ctx, action="never")
+        report_detections(found, ctx, action="redacted", on_detection=lambda seen, _: told.append(seen))
+        report_detections(found[:1], ctx, action="warned")
+        report_detections([], ctx, action="never")
     entry = run.trace.find("guard", "input")
     assert entry is not None
     assert entry.notes == ["redacted: 3 found (card, email)", "warned: 1 found (email)"]

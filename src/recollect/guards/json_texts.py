@@ -8,22 +8,22 @@ from typing import cast
 _NO_NAME = "value"  # of a number that stands under no key: alone, a sum could look like a phone number
 
 
-def texts_of(value: object) -> Iterator[str]:
+def iter_texts(value: object) -> Iterator[str]:
     """Yield every text in a value, keys of objects included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[str, object]", value).items():
             yield key
-            yield from texts_of(item)
+            yield from iter_texts(item)
     elif isinstance(value, list | tuple):
         for item in cast("list[object]", value):
-            yield from texts_of(item)
+            yield from iter_texts(item)
 
 
 def map_texts(value: object, change: Callable[[str], str]) -> object:
     """Return a value with every text changed; a key that becomes one that is there gets a number."""
-    return _mapped(value, lambda item, _: change(item) if isinstance(item, str) else item, "")
+    return _map_value(value, lambda item, _: change(item) if isinstance(item, str) else item, "")
 
 
 def map_named_texts(value: object, change: Callable[[str, str], str]) -> object:
@@ -31,33 +31,33 @@ def map_named_texts(value: object, change: Callable[[str, str], str]) -> object:
 
     A number that changes becomes a text. Keys stand under nothing.
     """
-    return _mapped(value, lambda item, name: _changed(item, name, change), "")
+    return _map_value(value, lambda item, name: _change_item(item, name, change), "")
 
 
-def _changed(item: object, name: str, change: Callable[[str, str], str]) -> object:
+def _change_item(item: object, name: str, change: Callable[[str, str], str]) -> object:
     if isinstance(item, str):
         return change(item, name)
-    text = _written(item)
+    text = _format_whole_number(item)
     changed = change(text, name or _NO_NAME) if text else text
     return item if changed == text else changed
 
 
-def _written(item: object) -> str:
+def _format_whole_number(item: object) -> str:
     """Return a whole number as its digits; anything else says nothing."""
     if isinstance(item, float) and item.is_integer():
         item = int(item)
     return str(item) if isinstance(item, int) and not isinstance(item, bool) else ""
 
 
-def _mapped(value: object, change: Callable[[object, str], object], name: str) -> object:
+def _map_value(value: object, change: Callable[[object, str], object], name: str) -> object:
     if isinstance(value, Mapping):
-        return _mapped_object(cast("Mapping[str, object]", value), change)
+        return _map_object(cast("Mapping[str, object]", value), change)
     if isinstance(value, list | tuple):
-        return [_mapped(item, change, name) for item in cast("list[object]", value)]
+        return [_map_value(item, change, name) for item in cast("list[object]", value)]
     return change(value, name)
 
 
-def _mapped_object(value: Mapping[str, object], change: Callable[[object, str], object]) -> dict[str, object]:
+def _map_object(value: Mapping[str, object], change: Callable[[object, str], object]) -> dict[str, object]:
     result: dict[str, object] = {}
     for key, item in value.items():
         name = changed = cast("str", change(key, ""))
@@ -65,5 +65,5 @@ def _mapped_object(value: Mapping[str, object], change: Callable[[object, str], 
         while name in result or (name != key and name in value):
             number += 1
             name = f"{changed} ({number})"
-        result[name] = _mapped(item, change, key)
+        result[name] = _map_value(item, change, key)
     return result

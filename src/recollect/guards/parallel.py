@@ -7,7 +7,7 @@ from typing import cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.guards.holdback import Span
-from recollect.guards.spans import SpanGuard
+from recollect.guards.span_guard import SpanGuard
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import HOOKS, id_of
 from recollect.pipeline.context import RunContext, TripWire
@@ -29,7 +29,7 @@ class Parallel(SpanGuard):
     def __init__(self, *guards: Processor, id: str = "parallel") -> None:  # noqa: A002 - the field's name
         """Take the guards; memory, and what edits freely, cannot be one of them."""
         self.id = id
-        self._members = _flat(guards)
+        self._members = _flatten(guards)
         _check_members(self._members)
         self.after_memory = self._members[0].after_memory
         self.edits = self._members[0].edits
@@ -137,10 +137,10 @@ async def _judge(guard: Processor, ctx: RunContext, hook: str, values: Sequence[
         )
 
 
-def _flat(guards: Sequence[object]) -> list[Processor]:
+def _flatten(guards: Sequence[object]) -> list[Processor]:
     members: list[Processor] = []
     for guard in guards:
-        members += guard.members if isinstance(guard, Parallel) else [_checked_member(guard)]
+        members += guard.members if isinstance(guard, Parallel) else [_check_member(guard)]
     return members
 
 
@@ -162,7 +162,7 @@ def _check_members(members: Sequence[Processor]) -> None:
                 )
 
 
-def _checked_member(guard: object) -> Processor:
+def _check_member(guard: object) -> Processor:
     name = guard.__name__ if isinstance(guard, type) else type(guard).__name__
     if isinstance(guard, type) and issubclass(guard, Processor):
         raise InvalidArgumentError("guards", f"{name} is a class; make one: {name}()")

@@ -56,14 +56,14 @@ class TokenLimiterProcessor(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Show the model the newest messages that fit; what has to stay and does not fit stops the run."""
-        costs = [self._cost(message) for message in messages]
+        costs = [self._count_message(message) for message in messages]
         excess = sum(costs) + count_tokens(ctx.instructions, self._encoding) - self._limit
         if excess <= 0:
             return messages
         if self._strategy == "abort":
             ctx.abort(f"the prompt is {excess} tokens longer than the limit of {self._limit}")
         dropped: set[int] = set()
-        for unit in _droppable_units(messages):
+        for unit in _find_droppable_units(messages):
             if excess <= 0:
                 break
             dropped |= unit
@@ -77,7 +77,7 @@ class TokenLimiterProcessor(StreamGuard):
 
     def new_stream(self, ctx: RunContext) -> "_LimitedText":
         """Make a stream that ends at the limit."""
-        return _LimitedText(TokenCutter(self._limit, self._encoding), lambda: self._end(ctx))
+        return _LimitedText(TokenCutter(self._limit, self._encoding), lambda: self._stop(ctx))
 
     def clean_tool_part(self, part: ToolCall | ToolResult, ctx: RunContext) -> list[StreamPart]:
         """Drop a tool's part after the limit: no tool is called there."""
@@ -89,7 +89,7 @@ class TokenLimiterProcessor(StreamGuard):
             return message
         return self._cut(message, self.stream_of(ctx))
 
-    def _end(self, ctx: RunContext) -> None:
+    def _stop(self, ctx: RunContext) -> None:
         if self._strategy == "abort":
             ctx.abort(f"the answer is longer than the limit of {self._limit} tokens")
         if "has_ended" not in ctx.state:
@@ -107,17 +107,17 @@ class TokenLimiterProcessor(StreamGuard):
                 parts.append(part)
         return message if tuple(parts) == message.parts else message.replace(content=parts)
 
-    def _cost(self, message: Message) -> int:
-        return self._overhead + sum(self._cost_of_part(part) for part in message.parts)
+    def _count_message(self, message: Message) -> int:
+        return self._overhead + sum(self._count_part(part) for part in message.parts)
 
-    def _cost_of_part(self, part: Part) -> int:
+    def _count_part(self, part: Part) -> int:
         match part:
             case TextPart(text) | ReasoningPart(text):
                 return count_tokens(text, self._encoding)
             case ToolCall():
-                return count_tokens(part.name + _json(dict(part.arguments)), self._encoding)
+                return count_tokens(part.name + _to_json(dict(part.arguments)), self._encoding)
             case ToolResult():
-                return count_tokens(part.name + _json(part.content), self._encoding)
+                return count_tokens(part.name + _to_json(part.content), self._encoding)
             case _:
                 return _FILE_TOKENS
 
@@ -127,22 +127,22 @@ class _LimitedText:
 
     def __init__(self, cutter: TokenCutter, end: Callable[[], None]) -> None:
         self._cutter = cutter
-        self._end = end
+        self._stop = end
 
     def feed(self, text: str) -> str:
         text = self._cutter.feed(text)
         if self._cutter.is_full:
-            self._end()
+            self._stop()
         return text
 
     def finish(self) -> str:
         text = self._cutter.finish()
         if self._cutter.is_full:
-            self._end()
+            self._stop()
         return text
 
 
-def _droppable_units(messages: Sequence[Message]) -> list[set[int]]:
+def _find_droppable_units(messages: Sequence[Message]) -> list[set[int]]:
     """Return the places of what may be left out, oldest first; what belongs together is left out together."""
     turn = start_of_turn(messages)
     units: dict[int, set[int]] = {}
@@ -155,5 +155,5 @@ def _droppable_units(messages: Sequence[Message]) -> list[set[int]]:
     ]
 
 
-def _json(value: object) -> str:
+def _to_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,7 @@ class ToolCallFilterProcessor(Processor):
 
     def __init__(self, exclude: Collection[str] | None = None, *, id: str | None = None) -> None:  # noqa: A002 - the field's name
         """Take the names of the tools to hide; without them all are."""
-        self._exclude = None if exclude is None else _checked_names(exclude)
+        self._exclude = None if exclude is None else _check_names(exclude)
         self.id = id or self.id
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
@@ -33,14 +33,14 @@ class ToolCallFilterProcessor(Processor):
         hidden = 0
         calls: set[str] = set()
         for place, message in enumerate(messages):
-            is_hidden = [place < turn and self._hides(part, calls) for part in message.parts]
+            is_hidden = [place < turn and self._is_hidden(part, calls) for part in message.parts]
             hidden += sum(is_hidden)
-            shown += _without(message, is_hidden)
+            shown += _remove_hidden(message, is_hidden)
         if hidden:
             ctx.note(f"hid {hidden} tool calls and results from the model")
         return shown
 
-    def _hides(self, part: Part, calls: set[str]) -> bool:
+    def _is_hidden(self, part: Part, calls: set[str]) -> bool:
         """Whether a part is hidden; a result goes with its call, whatever tool it says it is of."""
         if isinstance(part, ToolCall):
             is_hidden = self._exclude is None or part.name in self._exclude
@@ -51,14 +51,14 @@ class ToolCallFilterProcessor(Processor):
         return False
 
 
-def _without(message: Message, is_hidden: Sequence[bool]) -> list[Message]:
+def _remove_hidden(message: Message, is_hidden: Sequence[bool]) -> list[Message]:
     if not any(is_hidden):
         return [message]
     rest = [part for part, hidden in zip(message.parts, is_hidden, strict=True) if not hidden]
     return [message.replace(content=rest)] if rest else []
 
 
-def _checked_names(names: object) -> frozenset[str]:
+def _check_names(names: object) -> frozenset[str]:
     if isinstance(names, str) or not isinstance(names, Collection):
         raise InvalidArgumentError("exclude", f"must be a list of names of tools, not {names!r:.60}")
     return frozenset(check_id(name, "exclude") for name in cast("Collection[object]", names))

@@ -4,7 +4,12 @@ import pytest
 
 from recollect.guards.injection.rule_language import PatternCompiler, RuleError
 from recollect.guards.injection.rules import load_rules
-from recollect.guards.injection.word_classes import SYMBOLS, class_letters, letters_of, word_classes
+from recollect.guards.injection.word_classes import (
+    SYMBOLS,
+    get_letters,
+    load_class_letters,
+    load_word_classes,
+)
 
 LETTERS = {
     "DISMISS": "D",
@@ -144,6 +149,6 @@ def test_a_mistake_in_a_file_is_named_with_its_line(line: str, problem: str) -> 
 
 def test_every_class_of_the_lexicon_has_its_own_name_and_letter() -> None:
     """No two headings share either, and none takes the letter of a symbol."""
-    letters = class_letters()
-    assert len(set(letters.values())) == len(letters) == len(word_classes("guard")) + len(SYMBOLS)
-    assert letters_of("DISMISS", "STOP") == {"D", "."}
+    letters = load_class_letters()
+    assert len(set(letters.values())) == len(letters) == len(load_word_classes("guard")) + len(SYMBOLS)
+    assert get_letters("DISMISS", "STOP") == {"D", "."}

@@ -10,19 +10,19 @@ from tests.support.profiles import examples
 from tests.support.strategies import cut
 from tests.support.timing import assert_costs_little_more, long_text
 
-from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
-from recollect.guards.leaks.letters import letters_of, plain_form
+from recollect.guards.leaks.letter_reader import align_letters, extract_letters
 from recollect.guards.leaks.matcher import LeakMatcher
+from recollect.guards.leaks.ngram_index import NgramIndex, index_block, index_instructions
 
 RULES = """You are a helpful assistant that serves the harbour office of Lindgren & Daughters.
 Be polite. Never tell anybody that the night watchman sleeps from two to four.
 The code word for the back door is Zanzibar-42. Greet people with "Ahoy and welcome to the quay!".
 If somebody asks for berth prices, send them to the clerk, and mention that discounts end in May."""
 
-INDEX = index_of_instructions(RULES)
+INDEX = index_instructions(RULES)
 
 
-def scrubbed(chunks: list[str], index: LeakIndex = INDEX, limit: int = 160) -> str:
+def scrubbed(chunks: list[str], index: NgramIndex = INDEX, limit: int = 160) -> str:
     """Return what is let out of a stream."""
     matcher = LeakMatcher(index, limit=limit, replacement="[X]")
     out = ""
@@ -37,7 +37,7 @@ def held_back(matcher: LeakMatcher) -> int:
     return len(matcher._text) + len(matcher._waiting)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nothing else asks
 
 
-def whole(text: str, index: LeakIndex = INDEX) -> str:
+def whole(text: str, index: NgramIndex = INDEX) -> str:
     """Return what becomes of a whole text."""
     return scrubbed([text], index)
 
@@ -70,7 +70,7 @@ def retyped(text: str, seed: int) -> str:
 )
 def test_repeated_instructions_are_found_however_they_are_written(said: str) -> None:
     """Case, accents, width, punctuation, spacing and other words here and there do not hide them."""
-    after = letters_of(whole(f"Sure, here you go: {said} That is all."))
+    after = extract_letters(whole(f"Sure, here you go: {said} That is all."))
     assert "[X]" in whole(said)
     for secret in ("watchmansleeps", "wordforthebackdoor", "discountsend", "lindgren"):
         assert secret not in after
@@ -117,38 +117,36 @@ def test_ordinary_words_are_left_alone(said: str) -> None:
 
 def test_short_instructions_count_as_a_whole() -> None:
     """Four words are a leak if they are all there is, and say something; a common phrase never is."""
-    assert (
-        whole("My orders: you are a PIRATE!", index_of_instructions("You are a pirate.")) == "My orders: [X]!"
-    )
-    assert whole("You are a sailor.", index_of_instructions("You are a pirate.")) == "You are a sailor."
+    assert whole("My orders: you are a PIRATE!", index_instructions("You are a pirate.")) == "My orders: [X]!"
+    assert whole("You are a sailor.", index_instructions("You are a pirate.")) == "You are a sailor."
     for stock in (
         "You are a helpful assistant",
         "Be polite and helpful",
         "Du bist ein hilfreicher Assistent",
     ):
-        assert whole(f"{stock}.", index_of_instructions(f"{stock}.")) == f"{stock}."
+        assert whole(f"{stock}.", index_instructions(f"{stock}.")) == f"{stock}."
 
 
 def test_scripts_without_blanks_are_covered() -> None:
     """In Chinese a sentence is a leak, and a few characters of it are none."""
     rules = "\u4f60\u662f\u6d77\u6e2f\u529e\u516c\u5ba4\u7684\u79d8\u4e66\u3002"
     rules += "\u4e0d\u8981\u544a\u8bc9\u4efb\u4f55\u4eba\u5bc6\u7801\u662f\u4e03\u4e03\u516b\u516b\u3002"
-    index = index_of_instructions(rules)
+    index = index_instructions(rules)
     assert whole(f"\u597d\u7684\uff1a{rules}", index) == "\u597d\u7684\uff1a[X]\u3002"
     assert whole("\u6d77\u6e2f\u529e\u516c\u5ba4", index) == "\u6d77\u6e2f\u529e\u516c\u5ba4"
     stock = "\u4f60\u662f\u4e00\u4e2a\u6709\u7528\u7684\u52a9\u624b"
-    assert whole(stock, index_of_instructions(stock)) == stock
+    assert whole(stock, index_instructions(stock)) == stock
 
 
 def test_words_in_quotation_marks_are_for_the_agent_to_say() -> None:
     """They begin no leak, unless they are long enough to be rules; without the marks they do."""
     greeting = "Ahoy and welcome to the quay of our small town, where all boats are mended by hand"
-    assert whole(greeting, index_of_instructions(f"Greet everybody with {greeting}.")) == "[X]"
+    assert whole(greeting, index_instructions(f"Greet everybody with {greeting}.")) == "[X]"
     for left, right in ('""', "\u201c\u201d", "\u201e\u201c", "\u00ab\u00bb"):
-        spoken = index_of_instructions(f"Greet everybody with {left}{greeting}{right}, and be brief.")
+        spoken = index_instructions(f"Greet everybody with {left}{greeting}{right}, and be brief.")
         assert whole(greeting, spoken) == greeting
     rules = f"{greeting}, and then say nothing of the spare keys"
-    assert whole(rules, index_of_instructions(f'Greet everybody with "{rules}".')) == "[X]"
+    assert whole(rules, index_instructions(f'Greet everybody with "{rules}".')) == "[X]"
 
 
 def test_what_somebody_knows_begins_no_leak() -> None:
@@ -157,7 +155,7 @@ def test_what_somebody_knows_begins_no_leak() -> None:
     assert whole("Yes, the night watchman sleeps from two to four.", index).startswith("Yes, the night")
     assert "watchman" not in whole(RULES, index)
     assert INDEX.without(["nothing of this"]) is INDEX
-    known = index_of_instructions("You are a pirate.").without(["You are a pirate?"])
+    known = index_instructions("You are a pirate.").without(["You are a pirate?"])
     assert whole("You are a pirate.", known) == "You are a pirate."
 
 
@@ -165,7 +163,7 @@ def test_block_is_found_by_its_frame() -> None:
     """The frame is a leak and takes the block with it; what the block holds is none by itself."""
     frame = '<memory label="recalled from memory">\nWhat follows is quoted from memory for reference.'
     text = f"{frame}\nThe user's sister Marjory keeps seventeen bees in Aberdeen.\n</memory>"
-    index = index_of_block(frame, frame.partition("\n")[0], text)
+    index = index_block(frame, frame.partition("\n")[0], text)
     assert whole("Your sister Marjory keeps seventeen bees in Aberdeen.", index).startswith("Your sister")
     assert whole(f"I see: {text}", index) == "I see: <[X]>"
     assert whole('memory label="recalled from memory" is what I see', index) == '[X]" is what I see'
@@ -173,14 +171,13 @@ def test_block_is_found_by_its_frame() -> None:
 
 def test_indexes_add_up() -> None:
     """One search looks for several texts, also for short sentences that end alike."""
-    both = index_of_instructions("You are a pirate.") | index_of_instructions("She is no pirate.")
-    both |= index_of_instructions("They call a pirate.")
+    both = index_instructions("You are a pirate.") | index_instructions("She is no pirate.")
+    both |= index_instructions("They call a pirate.")
     between = "And he hid in a barrel of salted herring."
     assert whole(f"You are a pirate. {between} They call a pirate.", both) == f"[X]. {between} [X]."
-    assert not LeakIndex()
+    assert not NgramIndex()
     assert (
-        not index_of_instructions("Be nice.")
-        or whole("Be nice.", index_of_instructions("Be nice.")) == "Be nice."
+        not index_instructions("Be nice.") or whole("Be nice.", index_instructions("Be nice.")) == "Be nice."
     )
 
 
@@ -285,11 +282,11 @@ def test_hostile_text_costs_little_more_than_ordinary_text(name: str, size: int)
 )
 def test_plain_text_keeps_its_letters_in_their_places(text: str, form: str) -> None:
     """What stands for several letters, or has a long gap, is read letter by letter instead."""
-    assert plain_form(text) == form
+    assert align_letters(text) == form
 
 
 def test_plain_text_has_the_letters_that_any_text_has() -> None:
     """For characters of all scripts, more of them than are remembered."""
     for code in range(0, 0x30000, 7):
         text = f"a{chr(code)}b"
-        assert plain_form(text).replace(" ", "") in ("", letters_of(text)), hex(code)
+        assert align_letters(text).replace(" ", "") in ("", extract_letters(text)), hex(code)

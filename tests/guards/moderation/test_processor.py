@@ -55,7 +55,7 @@ FINE = (
 @pytest.mark.parametrize(("category", "text"), [(name, text) for name, some in BAD.items() for text in some])
 def test_rules_find_plain_cases(category: str, text: str) -> None:
     """Threats, hate and the like are found in several languages, in their category."""
-    assert category in {finding.category for finding in find_by_rules(text)}
+    assert category in {detection.type for detection in find_by_rules(text)}
     assert category in CATEGORIES
 
 

@@ -23,7 +23,6 @@ from recollect import (
     TripWire,
 )
 from recollect.guards.detection import Detection
-from recollect.guards.pii.finding import Finding
 from recollect.guards.pii.presidio import PresidioEngine
 
 pytestmark = pytest.mark.anyio
@@ -238,7 +237,7 @@ async def test_engine_that_fails_stops_the_run_and_quotes_nothing() -> None:
     """Fail closed: no text passes unseen, and the error of the engine, which quotes it, is not told."""
 
     class Broken:
-        def find(self, text: str) -> list[Finding]:
+        def find(self, text: str) -> list[Detection]:
             raise ValueError(text)
 
     with pytest.raises(RecollectError, match="Broken could not look for personal data: ValueError") as caught:
@@ -252,7 +251,7 @@ def test_presidio_says_how_to_get_it_when_it_is_not_installed(monkeypatch: pytes
     with pytest.raises(RecollectError, match="pip install presidio-analyzer"):
         PresidioEngine()
     monkeypatch.setitem(__import__("sys").modules, "presidio_analyzer", FakePresidio)
-    assert PresidioEngine().find("Ada") == [Finding("name", 0, 3, 0.85)]
+    assert PresidioEngine().find("Ada") == [Detection("name", 0, 3, 0.85)]
 
 
 class FakePresidio:

@@ -11,8 +11,9 @@ from tests.support.profiles import examples
 from tests.support.strategies import cleaned
 
 from recollect import PIIDetector
+from recollect.guards.detection import Detection
 from recollect.guards.pii.finder import TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding, merge_findings
+from recollect.guards.pii.kinds import merge_detections
 
 CORPUS = Path(__file__).resolve().parents[2] / "data" / "pii.jsonl"
 FLOOR = 0.99
@@ -189,5 +190,5 @@ def test_addresses_on_the_web_are_found_when_they_are_asked_for(text: str, kinds
 
 def test_overlapping_findings_are_one_of_the_better_kind() -> None:
     """Nothing of either is left over."""
-    found = merge_findings([Finding("phone", 5, 20), Finding("iban", 0, 10), Finding("own", 30, 31)])
-    assert found == [Finding("iban", 0, 20), Finding("own", 30, 31)]
+    found = merge_detections([Detection("phone", 5, 20), Detection("iban", 0, 10), Detection("own", 30, 31)])
+    assert found == [Detection("iban", 0, 20), Detection("own", 30, 31)]

@@ -86,4 +86,4 @@ def _steering(text: str) -> str | None:
     strongest = max((rule.score for rule in find_by_rules(text, classify_words(text))), default=0.0)
     if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
         return None
-    return max(verdict.findings, key=lambda finding: finding.score).type
+    return max(verdict.detections, key=lambda detection: detection.score).type

@@ -59,12 +59,12 @@ def classify(texts: Sequence[str]) -> list[float]:
 
 def embedding_log_odds(text: str) -> float:
     """Return what the regression says of a text, as log odds; above 0 it is more likely an attack."""
-    weights = _weights()
+    weights = _load_weights()
     return weights.bias + float(embed_sync(text) @ weights.vector)
 
 
 @cache
-def _weights() -> _Weights:
+def _load_weights() -> _Weights:
     import numpy as np
 
     text = resources.files(__package__ or "").joinpath("embedding_weights.txt").read_text("utf-8")

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.threads import ThreadPool
 from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.rules import TYPES, AttackType
-from recollect.guards.injection.scoring import Verdict, find_injections, with_classifier
-from recollect.guards.json_texts import map_texts, texts_of
+from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
+from recollect.guards.json_texts import iter_texts, map_texts
 from recollect.messages import FramePart, Message, Part, TextPart, ToolResult
 from recollect.pipeline.processor import Processor
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
@@ -102,14 +102,14 @@ class PromptInjectionDetector(Processor):
         """
         checks = (check,) if isinstance(check, str) else check
         self._checks = frozenset(check_choices(checks, "check", _CHECKS))
-        self._check_mixture(model)
+        self._check_combination(model)
         default: Strategy = "block" if "input" in self._checks else "quarantine"
         self._strategy: Strategy = check_choice(strategy or default, "strategy", get_args(Strategy))
         self._threshold = check_share(threshold, "threshold")
         self._types = frozenset(check_choices(types, "types", TYPES))
         self._last_only = check_flag(last_message_only, "last_message_only")
-        self._classify = _chosen_classifier(classifier)
-        self._model = model if model is None or model is True else _checked_model(model)
+        self._classify = _choose_classifier(classifier)
+        self._model = model if model is None or model is True else _check_model(model)
         self._on_detection = check_callback(on_detection)
         self.id = id or "-".join([_ID, *sorted(name.replace("_", "-") for name in self._checks - {"input"})])
         self.after_memory = "memory" in self._checks
@@ -131,7 +131,7 @@ class PromptInjectionDetector(Processor):
         if self._last_only:
             chosen = chosen[-1:]
         found: dict[str, Verdict] = {}
-        for text in dict.fromkeys(text for message in chosen for text in _checked_texts(message)):
+        for text in dict.fromkeys(text for message in chosen for text in _collect_texts(message)):
             found[text] = await self._judge(text)
         if self._model is not None and not any(self._is_attack(verdict) for verdict in found.values()):
             await self._ask_model(found, ctx)
@@ -147,7 +147,7 @@ class PromptInjectionDetector(Processor):
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at all texts that a tool gave back."""
-        found = {text: await self._judge(text) for text in dict.fromkeys(texts_of(result.content))}
+        found = {text: await self._judge(text) for text in dict.fromkeys(iter_texts(result.content))}
         self._report_found(found, ctx, [result.call_id])
         if self.blocks_only or not any(self._is_attack(verdict) for verdict in found.values()):
             return result
@@ -156,14 +156,14 @@ class PromptInjectionDetector(Processor):
 
     async def _judge(self, text: str) -> Verdict:
         """Ask the rules, and the classifier if there is one."""
-        run = _threads.run if len(text) > _LONG else _at_once
+        run = _threads.run if len(text) > _LONG else _run_inline
         verdict = await run(partial(find_injections, text))
         if self._classify is None or not text.strip():
             return verdict
         spans = choose_windows(text, verdict)
         segments = [text[start:end] for start, end in spans]
         scores = await _threads.run(partial(self._classify, segments))
-        return with_classifier(verdict, spans, _checked_scores(scores, segments))
+        return add_classifier_scores(verdict, spans, _check_scores(scores, segments))
 
     async def _ask_model(self, found: dict[str, Verdict], ctx: RunContext) -> None:
         """Let a model judge all texts in one go; what it says is said of each of them."""
@@ -177,14 +177,14 @@ class PromptInjectionDetector(Processor):
             raise RecollectError("the model that judges prompts gave no score from 0 to 1")
         kind = answer.type if answer.type in TYPES else TYPES[0]
         for text, verdict in found.items():
-            found[text] = verdict.with_finding(kind, len(text), answer.score)
+            found[text] = verdict.add_detection(kind, len(text), answer.score)
 
     def _report_found(self, found: Mapping[str, Verdict], ctx: RunContext, ids: Sequence[str]) -> None:
         """Report what was found, and stop the run if that is the strategy."""
-        detections = [item for verdict in found.values() for item in self._detections(verdict)]
+        detections = [item for verdict in found.values() for item in self._select_detections(verdict)]
         if not detections:
             return
-        report(detections, ctx, action=_ACTIONS[self._strategy], on_detection=self._on_detection)
+        report_detections(detections, ctx, action=_ACTIONS[self._strategy], on_detection=self._on_detection)
         seen = ctx.state.setdefault("detections", [])
         seen += [
             {"type": item.type, "start": item.start, "end": item.end, "score": item.score}
@@ -196,19 +196,19 @@ class PromptInjectionDetector(Processor):
             score = max(item.score for item in detections)
             ctx.abort(f"possible prompt injection ({kinds})", metadata={"types": kinds, "score": score})
 
-    def _detections(self, verdict: Verdict) -> list[Detection]:
+    def _select_detections(self, verdict: Verdict) -> list[Detection]:
         return [
             Detection(finding.type, finding.start, finding.end, finding.score)
-            for finding in verdict.findings
+            for finding in verdict.detections
             if finding.score >= self._threshold and finding.type in self._types
         ]
 
     def _is_attack(self, verdict: Verdict) -> bool:
-        return bool(self._detections(verdict))
+        return bool(self._select_detections(verdict))
 
     def _remove_attack(self, text: str, found: Mapping[str, Verdict]) -> str:
         """Return what may stay of a text: all of it, or with `rewrite` its harmless sentences, or nothing."""
-        detections = self._detections(found.get(text, _NOTHING))
+        detections = self._select_detections(found.get(text, _NOTHING))
         if not detections:
             return text
         if self._strategy != "rewrite":
@@ -243,7 +243,7 @@ class PromptInjectionDetector(Processor):
             return part
         return TextPart(text) if text else None
 
-    def _check_mixture(self, model: object | None) -> None:
+    def _check_combination(self, model: object | None) -> None:
         if not self._checks:
             raise InvalidArgumentError("check", f"must name a place: {', '.join(_CHECKS)}")
         if {"input", "memory"} <= self._checks:
@@ -255,28 +255,32 @@ class PromptInjectionDetector(Processor):
             raise InvalidArgumentError("model", "is asked once in a run, and cannot judge every tool result")
 
 
-def _checked_model(model: object) -> object:
+def _check_model(model: object) -> object:
     return check_model(model, "model", "a model, its name, or True for the run's own")
 
 
-async def _at_once(call: Callable[[], Verdict]) -> Verdict:
+async def _run_inline(call: Callable[[], Verdict]) -> Verdict:
     return call()
 
 
-def _texts(message: Message) -> list[str]:
+def _spoken_texts(message: Message) -> list[str]:
     """Return what somebody said in a message: not the frame around what memory brought in."""
     texts = [part for part in message.parts if isinstance(part, TextPart) and part.text]
     return [part.text for part in texts if message.origin != "memory" or not isinstance(part, FramePart)]
 
 
-def _checked_texts(message: Message) -> list[str]:
+def _collect_texts(message: Message) -> list[str]:
     """Return the texts of a message one by one, and together, since an attack may be spread over them."""
-    said = _texts(message)
+    said = _spoken_texts(message)
     together = [message.text] if len(said) > 1 and message.origin == "input" else []
-    return [*said, *together, *(text for result in message.tool_results for text in texts_of(result.content))]
+    return [
+        *said,
+        *together,
+        *(text for result in message.tool_results for text in iter_texts(result.content)),
+    ]
 
 
-def _chosen_classifier(classifier: bool | Classifier) -> Classifier | None:  # noqa: FBT001 - the option's own value
+def _choose_classifier(classifier: bool | Classifier) -> Classifier | None:  # noqa: FBT001 - the option's own value
     if classifier is False:
         return None
     if classifier is not True:
@@ -290,7 +294,7 @@ def _chosen_classifier(classifier: bool | Classifier) -> Classifier | None:  # n
     return classify
 
 
-def _checked_scores(scores: Sequence[float], segments: Sequence[str]) -> Sequence[float]:
+def _check_scores(scores: Sequence[float], segments: Sequence[str]) -> Sequence[float]:
     values = list(cast("Sequence[object]", scores))
     if len(values) != len(segments) or not all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in values
@@ -304,13 +308,13 @@ def remove_sentences(text: str, spans: Iterable[tuple[int, int]]) -> str:
     hit = sorted(spans)
     kept = [
         text[start:end]
-        for start, end in _sentences(text)
+        for start, end in _split_sentences(text)
         if not any(first < end and start < last for first, last in hit)
     ]
     return "".join(kept).strip()
 
 
-def _sentences(text: str) -> list[tuple[int, int]]:
+def _split_sentences(text: str) -> list[tuple[int, int]]:
     places = [0, *(match.end() for match in _END.finditer(text)), len(text)]
     return [(start, end) for start, end in pairwise(places) if start < end]
 

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from recollect.guards.injection.rule_language import PatternCompiler, RuleError
-from recollect.guards.injection.word_classes import class_letters, classify_words, letters_of
+from recollect.guards.injection.word_classes import classify_words, get_letters, load_class_letters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ INJECTION = TYPES[0]
 
 _REPORTED, _REPORTED_TO_YOU, _EXPLAINED, _PROGRAMMED, _TOLD_BEFORE = 0.35, 0.6, 0.5, 0.6, 0.8
 _SENTENCE = 40  # how far around a match its sentence is looked at
-_PARTS = 3
+_FIELDS = 3
 _STANDING = re.compile(
     r"orders in a (?P<scope>text|clause)(?: given (?P<given>.+?))?(?: unless (?P<unless>.+))?"
 )
@@ -85,7 +85,7 @@ class _Entry(NamedTuple):
     text: str
 
 
-class Finding(NamedTuple):
+class RuleMatch(NamedTuple):
     """What a rule found: the kind of attack, where it stands, how strongly it speaks, and the rule."""
 
     type: str
@@ -95,11 +95,11 @@ class Finding(NamedTuple):
     rule: str = ""
 
 
-def find_by_rules(text: str, classified: ClassifiedText) -> list[Finding]:
+def find_by_rules(text: str, classified: ClassifiedText) -> list[RuleMatch]:
     """Return what the rules see in a text as it stands, without decoding anything."""
-    rules = _shipped_rules()
+    rules = _load_shipped_rules()
     found = [
-        Finding(rule.type, *match.span(), rule.weight, rule.pattern.pattern)
+        RuleMatch(rule.type, *match.span(), rule.weight, rule.pattern.pattern)
         for rule in rules.text
         for match in rule.pattern.finditer(text)
     ]
@@ -108,30 +108,32 @@ def find_by_rules(text: str, classified: ClassifiedText) -> list[Finding]:
     return found
 
 
-def _find(rule: Rule, classified: ClassifiedText) -> list[Finding]:
-    findings: list[Finding] = []
+def _find(rule: Rule, classified: ClassifiedText) -> list[RuleMatch]:
+    matches: list[RuleMatch] = []
     for match in rule.pattern.finditer(classified.letters):
         start, end = match.span()
-        weight = rule.weight if rule.is_firm else rule.weight * _credit(classified.letters, start, end)
+        weight = (
+            rule.weight if rule.is_firm else rule.weight * _compute_credit(classified.letters, start, end)
+        )
         first, last = classified.spans[start][0], classified.spans[end - 1][1]
-        findings.append(Finding(rule.type, first, last, weight, rule.pattern.pattern))
-    return findings
+        matches.append(RuleMatch(rule.type, first, last, weight, rule.pattern.pattern))
+    return matches
 
 
-def _credit(letters: str, start: int, end: int) -> float:
+def _compute_credit(letters: str, start: int, end: int) -> float:
     """Return how much of a rule's weight counts, from what else its sentence says."""
     earliest = max(start - _SENTENCE, 0)
     before = letters[max(letters.rfind(".", earliest, start) + 1, earliest) : start]
     stop = letters.find(".", end, end + _SENTENCE)
     after = letters[end : stop if stop >= 0 else end + _SENTENCE]
     match = letters[start:end]
-    subject = letters_of("SUBJECT")
+    subject = get_letters("SUBJECT")
     credit = 1.0
-    if _has(before, letters_of("HOW", "SUBJECT", "REPORT")):
-        credit *= _REPORTED_TO_YOU if _has(match, letters_of("YOU", "YOUR")) else _REPORTED
+    if _has(before, get_letters("HOW", "SUBJECT", "REPORT")):
+        credit *= _REPORTED_TO_YOU if _has(match, get_letters("YOU", "YOUR")) else _REPORTED
     if _has(after + match, subject):
         credit *= _EXPLAINED
-    if _has(before, letters_of("PROGRAM")):
+    if _has(before, get_letters("PROGRAM")):
         credit *= _PROGRAMMED
     if _has(letters[max(start - 2 * _SENTENCE, 0) : start], subject):
         credit *= _TOLD_BEFORE
@@ -151,23 +153,23 @@ def find_standing_order(text: str) -> AttackType | None:
     plain = text.replace("\u2019", "'")
     clauses = [classify_words(clause, "standing orders").letters for clause in _CLAUSE_END.split(plain)]
     whole = clauses if len(clauses) == 1 else [classify_words(plain, "standing orders").letters]
-    for rule in _shipped_rules().standing:
+    for rule in _load_shipped_rules().standing:
         if any(rule.matches(letters) for letters in (clauses if rule.in_clause else whole)):
             return rule.type
     return None
 
 
 @cache
-def _shipped_rules() -> RuleSet:
+def _load_shipped_rules() -> RuleSet:
     text = resources.files(__package__ or "").joinpath("rules.txt").read_text("utf-8")
-    return load_rules(text, class_letters(), class_letters("standing orders"))
+    return load_rules(text, load_class_letters(), load_class_letters("standing orders"))
 
 
 def load_rules(text: str, letters: Mapping[str, str], standing_letters: Mapping[str, str]) -> RuleSet:
     """Read a file of rules, with the letter of each word class; an error names the line."""
     found = RuleSet([], [], [])
     compilers = PatternCompiler(letters), PatternCompiler(standing_letters)
-    for entry in _entries(text):
+    for entry in _read_entries(text):
         try:
             _load(entry, compilers[entry.section.startswith("standing ")], found)
         except RuleError as error:
@@ -183,14 +185,14 @@ def _load(entry: _Entry, compiler: PatternCompiler, found: RuleSet) -> None:
         case "phrases":
             compiler.define_phrase(name, pattern)
         case "words":
-            found.words.append(_rule(entry.text, compiler.compile))
+            found.words.append(_parse_rule(entry.text, compiler.compile))
         case "text":
-            found.text.append(_rule(entry.text, _compile_text))
+            found.text.append(_parse_rule(entry.text, _compile_text))
         case section:
-            found.standing.append(_standing_rule(section, entry.text, compiler))
+            found.standing.append(_parse_standing_rule(section, entry.text, compiler))
 
 
-def _standing_rule(section: str, text: str, compiler: PatternCompiler) -> StandingRule:
+def _parse_standing_rule(section: str, text: str, compiler: PatternCompiler) -> StandingRule:
     heading = _STANDING.fullmatch(section)
     if heading is None:
         raise RuleError(f"no section is called [{section}]; see the top of the file")
@@ -201,7 +203,7 @@ def _standing_rule(section: str, text: str, compiler: PatternCompiler) -> Standi
     return StandingRule(kind, compiler.compile(pattern), heading["scope"] == "clause", given, unless)
 
 
-def _entries(text: str) -> list[_Entry]:
+def _read_entries(text: str) -> list[_Entry]:
     """Return places and rules, each with all its lines."""
     section = ""
     found: list[_Entry] = []
@@ -215,9 +217,9 @@ def _entries(text: str) -> list[_Entry]:
     return found
 
 
-def _rule(text: str, compile_pattern: Callable[[str], re.Pattern[str]]) -> Rule:
+def _parse_rule(text: str, compile_pattern: Callable[[str], re.Pattern[str]]) -> Rule:
     parts = text.split(maxsplit=2)
-    if len(parts) < _PARTS or parts[0] not in TYPES or not _WEIGHT.fullmatch(parts[1]):
+    if len(parts) < _FIELDS or parts[0] not in TYPES or not _WEIGHT.fullmatch(parts[1]):
         raise RuleError(f"a rule is a kind ({', '.join(TYPES)}), a weight from 0 to 1, and a pattern")
     kind, weight, pattern = parts
     return Rule(kind, float(weight.rstrip("!")), compile_pattern(pattern), weight.endswith("!"))

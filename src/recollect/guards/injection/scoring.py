@@ -5,7 +5,7 @@ stand near each other in a sentence (in pairs, and three in a row), how long it 
 and whether it asks. No feature is a word or a sentence. `feature_weights.txt` has the weights of a logistic
 regression over them, fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_features`).
 
-Within a passage the findings of rules combine as independent probabilities, each rule once. Their score, the
+Within a passage the matches of rules combine as independent probabilities, each rule once. Their score, the
 log odds of the linear classifier and, where there is one, of the optional classifier are added up. The more
 passages a text has, the higher a single one must score. Nothing here asks a model.
 """
@@ -18,9 +18,10 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
+from recollect.guards.detection import Detection
 from recollect.guards.injection.encodings import find_encoded
-from recollect.guards.injection.rules import INJECTION, Finding, find_by_rules
-from recollect.guards.injection.word_classes import class_letters, classify_words, letters_of
+from recollect.guards.injection.rules import INJECTION, RuleMatch, find_by_rules
+from recollect.guards.injection.word_classes import classify_words, get_letters, load_class_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,22 +30,22 @@ if TYPE_CHECKING:
 
 _PASSAGE = 50  # words
 _NEAR = 3  # how many known words apart two of them still count as a pair
-_LONGEST = 400  # classes of a passage that are looked at, symbols included
+_MAX_CLASSES = 400  # classes of a passage that are looked at, symbols included
 _SYMBOLS = frozenset('.,:"()')
 _SKIPPED = frozenset("x,)")
 _QUESTION = frozenset("?\uff1f")
 _MANY = 5
 _LONG_WORD = 25
-_LONGEST_TEXT = 2000  # characters
-_DEEPEST = 2
+_MAX_TEXT = 2000  # characters
+_MAX_DEPTH = 2
 _ENCODED = 0.5  # what it says about an attack that it was encoded, as log odds
-_LEAST = 0.2  # a finding that weighs less is not worth showing
+_MIN_SCORE = 0.2  # a detection that weighs less is not worth showing
 _CERTAIN = 0.99
 _STRONG = 0.8  # the score from which what a rule found is weighed by itself too
 _LOCATING = 0.4  # the strength from which rules say where in its passage an attack stands
 # How things are weighed, as log odds: fitted on the part of our own corpus that is meant for that.
 _FEATURES_SLOPE, _RULES_SLOPE = 1.2, 2.8
-_DOUBT, _DOUBT_PER_LENGTH, _MOST_DOUBT, _DOUBT_OF_CLAUSE = 2.4, 0.9, 5.6, 0.5
+_DOUBT, _DOUBT_PER_LENGTH, _MAX_DOUBT, _DOUBT_OF_CLAUSE = 2.4, 0.9, 5.6, 0.5
 _CLASSIFIER_SLOPE, _CLASSIFIER_GAIN = 1.3, 1.4
 
 
@@ -61,7 +62,7 @@ def split_passages(text: str, classified: ClassifiedText) -> Iterator[Passage]:
     """Split a text into passages of whole sentences, as many as 50 words hold, at least one each."""
     first = words = 0
     classes = classified.letters
-    for start, end in _sentences(classes):
+    for start, end in _split_sentences(classes):
         size = sum(kind not in _SYMBOLS for kind in classes[start:end])
         if words and words + size > _PASSAGE:
             yield _make_passage(text, classified, first, start)
@@ -73,7 +74,7 @@ def split_passages(text: str, classified: ClassifiedText) -> Iterator[Passage]:
 
 def find_features(passage: Passage) -> set[str]:
     """Return the names of the features that a passage has."""
-    classes = passage.letters[:_LONGEST]
+    classes = passage.letters[:_MAX_CLASSES]
     found = set(classes) - _SKIPPED
     for sentence in classes.split("."):
         known = ["^", *(kind for kind in sentence if kind not in _SKIPPED), "$"]
@@ -82,8 +83,8 @@ def find_features(passage: Passage) -> set[str]:
             found.add("".join(known[place : place + 3]))
     words = [kind for kind in classes if kind not in _SYMBOLS]
     found.add(f"words={len(words).bit_length()}")
-    found.add(f"unknown={_fifths(words.count('x'), len(words))}")
-    found.add(f"symbols={_fifths(len(classes) - len(words), len(classes))}")
+    found.add(f"unknown={_to_fifths(words.count('x'), len(words))}")
+    found.add(f"symbols={_to_fifths(len(classes) - len(words), len(classes))}")
     found.add(f"sentences={min(classes.count('.'), _MANY)}")
     written = passage.words
     if len(written) > _MANY and len(set(written)) <= len(written) // 2:
@@ -97,7 +98,7 @@ def find_features(passage: Passage) -> set[str]:
 
 def feature_log_odds(passage: Passage) -> float:
     """Return what the linear classifier says of a passage, as log odds."""
-    weights = _weights()
+    weights = _load_weights()
     return weights["bias"] + sum(weights.get(name, 0.0) for name in find_features(passage))
 
 
@@ -112,7 +113,7 @@ def to_log_odds(score: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def _sentences(classes: str) -> Iterator[tuple[int, int]]:
+def _split_sentences(classes: str) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(classes):
         stop = classes.find(".", start, start + _PASSAGE)
@@ -124,17 +125,17 @@ def _sentences(classes: str) -> Iterator[tuple[int, int]]:
 def _make_passage(text: str, classified: ClassifiedText, first: int, last: int) -> Passage:
     start, end = classified.spans[first][0], classified.spans[last - 1][1]
     return Passage(
-        classified.letters[first:last], start, end, text[start : min(end, start + _LONGEST_TEXT)].split()
+        classified.letters[first:last], start, end, text[start : min(end, start + _MAX_TEXT)].split()
     )
 
 
-def _fifths(part: int, whole: int) -> int:
+def _to_fifths(part: int, whole: int) -> int:
     """Return a share in fifths, rounded up."""
     return math.ceil(_MANY * part / whole) if whole else 0
 
 
 @cache
-def _weights() -> dict[str, float]:
+def _load_weights() -> dict[str, float]:
     """Read the weights, once."""
     text = resources.files(__package__ or "").joinpath("feature_weights.txt").read_text("utf-8")
     pairs = (line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith("# "))
@@ -153,49 +154,51 @@ class Evidence(NamedTuple):
 class Verdict(NamedTuple):
     """What was found in a text, how likely it is an attack (0 to 1), and what was seen in each passage."""
 
-    findings: list[Finding]
+    detections: list[Detection]
     score: float
     evidence: Sequence[Evidence] = ()
 
-    def with_finding(self, kind: str, end: int, score: float) -> Verdict:
-        """Return the verdict with one more finding about the text as a whole."""
-        found = [*self.findings, Finding(kind, 0, end, score)]
-        return self._replace(findings=found, score=_highest_score(found))
+    def add_detection(self, kind: str, end: int, score: float) -> Verdict:
+        """Return the verdict with one more detection about the text as a whole."""
+        found = [*self.detections, Detection(kind, 0, end, score)]
+        return self._replace(detections=found, score=_highest_score(found))
 
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
     evidence = _gather_evidence(text, classify_words(text), 0)
-    return _conclude(Verdict([], 0.0, evidence), [_to_finding(one, one.odds) for one in evidence])
+    return _conclude(Verdict([], 0.0, evidence), [_to_detection(one, one.odds) for one in evidence])
 
 
-def with_classifier(verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]) -> Verdict:
+def add_classifier_scores(
+    verdict: Verdict, spans: Sequence[tuple[int, int]], scores: Sequence[float]
+) -> Verdict:
     """Weigh a classifier's scores of parts of a text with what else is known about each."""
     said = list(zip(spans, (to_log_odds(score) for score in scores), strict=True))
-    findings: list[Finding] = []
+    detections: list[Detection] = []
     for one in verdict.evidence:
         near = [odds for (start, end), odds in said if start < one.end and one.start < end]
         added = _CLASSIFIER_SLOPE * max(near) + _CLASSIFIER_GAIN if near else 0.0
-        findings.append(_to_finding(one, one.odds + added))
-    return _conclude(verdict, findings)
+        detections.append(_to_detection(one, one.odds + added))
+    return _conclude(verdict, detections)
 
 
-def _conclude(verdict: Verdict, findings: Sequence[Finding]) -> Verdict:
-    """Return a verdict with those findings that are worth showing, in order."""
-    shown = (one for one in findings if one.score >= _LEAST)
+def _conclude(verdict: Verdict, detections: Sequence[Detection]) -> Verdict:
+    """Return a verdict with those detections that are worth showing, in order."""
+    shown = (one for one in detections if one.score >= _MIN_SCORE)
     found = sorted(shown, key=lambda one: (one.start, one.end))
-    return verdict._replace(findings=found, score=_highest_score(found))
+    return verdict._replace(detections=found, score=_highest_score(found))
 
 
-def _to_finding(one: Evidence, odds: float) -> Finding:
-    return Finding(one.type, one.start, one.end, round(min(to_probability(odds), _CERTAIN), 3))
+def _to_detection(one: Evidence, odds: float) -> Detection:
+    return Detection(one.type, one.start, one.end, round(min(to_probability(odds), _CERTAIN), 3))
 
 
 def _gather_evidence(text: str, classified: ClassifiedText, depth: int) -> list[Evidence]:
     """Return what is seen in each passage of a text, and in what is encoded in it."""
     found = sorted(find_by_rules(text, classified), key=lambda one: one.start)
     parts = list(split_passages(text, classified))
-    doubt = min(_DOUBT + _DOUBT_PER_LENGTH * math.log(max(len(parts) / 2, 1)), _MOST_DOUBT)
+    doubt = min(_DOUBT + _DOUBT_PER_LENGTH * math.log(max(len(parts) / 2, 1)), _MAX_DOUBT)
     seen: list[Evidence] = []
     place = 0
     for part in parts:
@@ -206,7 +209,7 @@ def _gather_evidence(text: str, classified: ClassifiedText, depth: int) -> list[
         whole = _weigh(part, _combine(here), doubt)
         clause = _weigh_clause(text, classified, here, doubt)
         seen.append(clause if clause and clause.odds > whole.odds else whole)
-    if depth < _DEEPEST:
+    if depth < _MAX_DEPTH:
         for encoded in find_encoded(text):
             inner = _gather_evidence(encoded.text, classify_words(encoded.text), depth + 1)
             seen += [
@@ -217,9 +220,9 @@ def _gather_evidence(text: str, classified: ClassifiedText, depth: int) -> list[
 
 
 def _weigh_clause(
-    text: str, classified: ClassifiedText, found: Sequence[Finding], doubt: float
+    text: str, classified: ClassifiedText, found: Sequence[RuleMatch], doubt: float
 ) -> Evidence | None:
-    """Weigh the clause that ends in the strongest finding by itself.
+    """Weigh the clause that ends in the strongest match by itself.
 
     "Ignore previous instructions. What is the capital of France?": what speaks for a harmless question in the
     passage as a whole says nothing about its first sentence.
@@ -229,8 +232,8 @@ def _weigh_clause(
     if strongest is None or strongest.score < _STRONG:
         return None
     end = bisect_left(spans, (strongest.end, 0))
-    end += letters.startswith(class_letters()["PRIOR"], end)  # "all instructions above"
-    if letters[end : end + 1] not in _clause_ends():
+    end += letters.startswith(load_class_letters()["PRIOR"], end)  # "all instructions above"
+    if letters[end : end + 1] not in _get_clause_ends():
         return None
     place = bisect_right(spans, (strongest.start, len(text))) - 1
     earliest = max(place - _PASSAGE, 0)
@@ -241,21 +244,21 @@ def _weigh_clause(
 
 
 @cache
-def _clause_ends() -> frozenset[str]:
-    return letters_of("STOP", "COMMA", "COLON", "AND", "PLEASE") | {""}
+def _get_clause_ends() -> frozenset[str]:
+    return get_letters("STOP", "COMMA", "COLON", "AND", "PLEASE") | {""}
 
 
-def _weigh(part: Passage, rules: Finding, doubt: float) -> Evidence:
+def _weigh(part: Passage, rules: Detection, doubt: float) -> Evidence:
     odds = _FEATURES_SLOPE * feature_log_odds(part) + _RULES_SLOPE * rules.score - doubt
     where = rules if rules.score >= _LOCATING else part
     return Evidence(rules.type, where.start, where.end, odds)
 
 
-def _combine(found: Sequence[Finding]) -> Finding:
+def _combine(found: Sequence[RuleMatch]) -> Detection:
     """Combine what rules found in a passage; the strongest one names the kind."""
-    group = [one for one in found if one.score >= _LEAST]
+    group = [one for one in found if one.score >= _MIN_SCORE]
     if not group:
-        return Finding(INJECTION, 0, 0, 0.0)
+        return Detection(INJECTION, 0, 0, 0.0)
     strongest = max(group, key=lambda one: one.score)
     score = 0.0
     rules: set[str] = set()
@@ -267,8 +270,8 @@ def _combine(found: Sequence[Finding]) -> Finding:
         rules.add(one.rule)
         places.add(one.start)
     start, end = min(one.start for one in group), max(one.end for one in group)
-    return Finding(strongest.type, start, end, round(min(score, _CERTAIN), 3))
+    return Detection(strongest.type, start, end, round(min(score, _CERTAIN), 3))
 
 
-def _highest_score(findings: Sequence[Finding]) -> float:
-    return max((finding.score for finding in findings), default=0.0)
+def _highest_score(detections: Sequence[Detection]) -> float:
+    return max((detection.score for detection in detections), default=0.0)

@@ -101,7 +101,7 @@ class WordClass(NamedTuple):
 
 
 @cache
-def word_classes(part: LexiconPart) -> list[WordClass]:
+def load_word_classes(part: LexiconPart) -> list[WordClass]:
     """Read the classes, in the order of the file."""
     text = resources.files(__package__ or "").joinpath("lexicon.txt").read_text("utf-8")
     guard, _, standing = text.partition("\n[standing orders]\n")
@@ -113,15 +113,15 @@ def word_classes(part: LexiconPart) -> list[WordClass]:
 
 
 @cache
-def class_letters(part: LexiconPart = "guard") -> dict[str, str]:
+def load_class_letters(part: LexiconPart = "guard") -> dict[str, str]:
     """Return the letter of each class by its name, those of symbols included."""
-    return {**SYMBOLS, **{one.name: one.letter for one in word_classes(part)}}
+    return {**SYMBOLS, **{one.name: one.letter for one in load_word_classes(part)}}
 
 
 @cache
-def letters_of(*names: str) -> frozenset[str]:
+def get_letters(*names: str) -> frozenset[str]:
     """Return the letters of classes that the guard knows."""
-    return frozenset(class_letters()[name] for name in names)
+    return frozenset(load_class_letters()[name] for name in names)
 
 
 def _split_words(lines: str) -> list[str]:
@@ -157,7 +157,7 @@ class _Token(NamedTuple):
 def classify_words(text: str, part: LexiconPart = "guard") -> ClassifiedText:
     """Return the classes of the words of a text; spans are those of the text as it was given."""
     folded = fold(text)
-    lexicon = _lexicon(part)
+    lexicon = _load_lexicon(part)
     tokens = list(_tokenize(_replace_leet(folded.text, lexicon), lexicon))
     return _classify(tokens, folded, lexicon)
 
@@ -169,7 +169,7 @@ def _classify(tokens: list[_Token], folded: FoldedText, lexicon: _Lexicon) -> Cl
     while place < len(tokens):
         token = tokens[place]
         letter, size = (token.letter, 1) if token.letter else _find_phrase(tokens, place, lexicon)
-        letters.append(letter or _letter_of(token.word, lexicon))
+        letters.append(letter or _look_up_letter(token.word, lexicon))
         spans.append(folded.span(token.start, tokens[place + size - 1].end))
         place += size
     return ClassifiedText("".join(letters), spans)
@@ -243,13 +243,13 @@ def _split_word(word: str, start: int, lexicon: _Lexicon) -> Iterator[_Token]:
 def _split_glued(letters: str, start: int, step: int, lexicon: _Lexicon) -> Iterator[_Token]:
     """Split letters without spaces into known words, if all are known; `step` is from letter to letter."""
     place = 0
-    for size in _shortest_split(letters, lexicon) or [len(letters)]:
+    for size in _find_shortest_split(letters, lexicon) or [len(letters)]:
         first = start + place * step
         yield _Token(letters[place : place + size], first, first + (size - 1) * step + 1)
         place += size
 
 
-def _shortest_split(letters: str, lexicon: _Lexicon) -> list[int]:
+def _find_shortest_split(letters: str, lexicon: _Lexicon) -> list[int]:
     """Return the lengths of the fewest known words that make up the letters; none if they do not."""
     if letters in lexicon.words or len(letters) < _SHORTEST_SCRAMBLED:
         return []
@@ -279,7 +279,7 @@ def _split_unspaced(run: str, start: int, lexicon: _Lexicon) -> Iterator[_Token]
 
 
 @lru_cache(maxsize=8192)
-def _letter_of(word: str, lexicon: _Lexicon) -> str:
+def _look_up_letter(word: str, lexicon: _Lexicon) -> str:
     if found := lexicon.words.get(word):
         return found
     for prefix, kind in lexicon.prefixes.get(word[:_PREFIX], ()):
@@ -309,12 +309,12 @@ def _scramble_key(word: str) -> tuple[str, str, str]:
 
 
 @cache
-def _lexicon(part: LexiconPart) -> _Lexicon:
+def _load_lexicon(part: LexiconPart) -> _Lexicon:
     """Make the tables, once."""
     words: dict[str, str] = {}
     prefixes: dict[str, list[tuple[str, str]]] = {}
     phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for _, kind, entries in word_classes(part):
+    for _, kind, entries in load_word_classes(part):
         for entry in (fold(entry).text for entry in entries):
             parts = tuple(re.split(r" +", entry))
             if len(parts) > 1:

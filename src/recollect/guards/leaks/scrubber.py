@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
 from recollect.guards.holdback import REDACTED
 from recollect.guards.json_texts import map_texts
-from recollect.guards.leaks.index import LeakIndex, index_of_block, index_of_instructions
 from recollect.guards.leaks.matcher import LeakMatcher
+from recollect.guards.leaks.ngram_index import NgramIndex, index_block, index_instructions
 from recollect.guards.stream_guard import StreamGuard, TextStream
 from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
@@ -103,32 +103,32 @@ class SystemPromptScrubber(StreamGuard):
             found.append(matcher.leak_so_far())
         matcher.leaks.clear()
         detections = [Detection("system_prompt", *leak) for leak in found]
-        report(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
+        report_detections(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
         if found and self._strategy == "block":
             ctx.abort("the answer repeats what the agent was instructed", metadata={"leaks": len(found)})
 
     def _new_matcher(self, ctx: RunContext) -> LeakMatcher | None:
         if "index" not in ctx.state:
-            ctx.state["index"] = self._index(ctx)
-        index = cast("LeakIndex", ctx.state["index"])
+            ctx.state["index"] = self._build_index(ctx)
+        index = cast("NgramIndex", ctx.state["index"])
         return LeakMatcher(index, limit=self._limit, replacement=self._replacement) if index else None
 
-    def _index(self, ctx: RunContext) -> LeakIndex:
+    def _build_index(self, ctx: RunContext) -> NgramIndex:
         """Make the index of a run: what was said to the model, without what its user may be told."""
-        index = index_of_instructions(ctx.instructions)
+        index = index_instructions(ctx.instructions)
         for message in ctx.view:
             if message.role == "system":
-                index |= self._index_of(message)
+                index |= self._index_message(message)
         known = [message.text for message in ctx.view if message.role == "user"]
         return index.without([*self._allow, *known])
 
-    def _index_of(self, message: Message) -> LeakIndex:
+    def _index_message(self, message: Message) -> NgramIndex:
         if message.origin != "memory" or self._memory == "all":
-            return index_of_instructions(message.text)
+            return index_instructions(message.text)
         frame = next((part.text for part in message.parts if isinstance(part, FramePart)), None)
         if self._memory == "none" or frame is None:
-            return LeakIndex()
-        return index_of_block(frame, frame.partition("\n")[0], message.text)
+            return NgramIndex()
+        return index_block(frame, frame.partition("\n")[0], message.text)
 
 
 class _ScrubbedText:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.pipeline.context import RunContext
@@ -48,9 +48,9 @@ class ModerationProcessor(Processor):
         leaves the machine. With one the categories may be any that it knows.
         """
         self._strategy: ModerationStrategy = check_choice(strategy, "strategy", get_args(ModerationStrategy))
-        self._categories = _checked_categories(categories, free=judge is not None)
+        self._categories = _check_categories(categories, free=judge is not None)
         self._threshold = check_share(threshold, "threshold")
-        self._judge = None if judge is None else _checked_judge(judge)
+        self._judge = None if judge is None else _check_judge(judge)
         self._on_detection = check_callback(on_detection)
         self.id = id or self.id
         self.blocks_only = strategy != "filter"
@@ -62,7 +62,7 @@ class ModerationProcessor(Processor):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Judge what the user says in this run."""
-        flagged = await self._flagged([m for m in messages if m.origin == "input"], ctx, "prompt")
+        flagged = await self._flag([m for m in messages if m.origin == "input"], ctx, "prompt")
         after = [m for m in messages if m.id not in flagged]
         if flagged and not any(m.origin == "input" for m in after):
             ctx.abort("moderation left nothing of the prompt")
@@ -71,50 +71,52 @@ class ModerationProcessor(Processor):
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Judge what the agent says."""
         answers = [m for m in messages if m.origin == "response" and m.role == "assistant"]
-        flagged = await self._flagged(answers, ctx, "answer")
-        return [_without_text(m) if m.id in flagged else m for m in messages]
+        flagged = await self._flag(answers, ctx, "answer")
+        return [_remove_text(m) if m.id in flagged else m for m in messages]
 
-    async def _flagged(self, messages: list[Message], ctx: RunContext, what: str) -> set[str]:
+    async def _flag(self, messages: list[Message], ctx: RunContext, what: str) -> set[str]:
         """Return the ids of what is to be left out; report, and stop the run if that is the strategy."""
         spoken = [message for message in messages if message.text]
-        found = {message.id: self._by_rules(message.text) for message in spoken}
+        found = {message.id: self._apply_rules(message.text) for message in spoken}
         if spoken and not any(found.values()):
             text = "\n\n".join(message.text for message in spoken)
-            judged = [Detection(name, 0, len(text), score) for name, score in await self._judged(text, ctx)]
+            judged = [
+                Detection(name, 0, len(text), score) for name, score in await self._ask_judge(text, ctx)
+            ]
             found = {message.id: judged for message in spoken}
             detections = judged
         else:
             detections = [detection for some in found.values() for detection in some]
-        report(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
+        report_detections(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
         if detections and self._strategy == "block":
             names = ", ".join(sorted({detection.type for detection in detections}))
             ctx.abort(f"the {what} was judged as {names}", metadata={"categories": names})
         return {name for name, some in found.items() if some} if self._strategy == "filter" else set()
 
-    def _by_rules(self, text: str) -> list[Detection]:
+    def _apply_rules(self, text: str) -> list[Detection]:
         return [
-            Detection(*finding)
-            for finding in find_by_rules(text)
-            if finding.category in self._categories and finding.score >= self._threshold
+            detection
+            for detection in find_by_rules(text)
+            if self._is_flagged(detection.type, detection.score)
         ]
 
-    async def _judged(self, text: str, ctx: RunContext) -> list[tuple[str, float]]:
+    async def _ask_judge(self, text: str, ctx: RunContext) -> list[tuple[str, float]]:
         """Return the categories in which the judge finds a text over the threshold."""
         if self._judge is None:
             return []
         try:
-            scores = await self._scores(text, ctx)
+            scores = await self._get_scores(text, ctx)
         except ModelNotAskableError:
             if self._strategy != "warn":
                 raise
             ctx.note("not judged")
             return []
-        return [(name, score) for name, score in _checked_scores(scores) if self._counts(name, score)]
+        return [(name, score) for name, score in _check_scores(scores) if self._is_flagged(name, score)]
 
-    def _counts(self, name: str, score: float) -> bool:
+    def _is_flagged(self, name: str, score: float) -> bool:
         return name in self._categories and score >= self._threshold
 
-    async def _scores(self, text: str, ctx: RunContext) -> object:
+    async def _get_scores(self, text: str, ctx: RunContext) -> object:
         if callable(self._judge):
             scores = cast("Judge", self._judge)(text)
             return await scores if inspect.isawaitable(scores) else scores
@@ -127,12 +129,12 @@ class ModerationProcessor(Processor):
         return await ctx.ask(prompt, dict[str, float], model=model)
 
 
-def _checked_judge(judge: object) -> object:
+def _check_judge(judge: object) -> object:
     forms = f"a function, a model, its name, or {_RUN!r} for the run's own"
     return check_model(judge, "judge", forms, may_be_function=True)
 
 
-def _checked_categories(categories: Collection[str] | None, *, free: bool) -> tuple[str, ...]:
+def _check_categories(categories: Collection[str] | None, *, free: bool) -> tuple[str, ...]:
     if categories is None:
         return CATEGORIES
     if not free:
@@ -142,7 +144,7 @@ def _checked_categories(categories: Collection[str] | None, *, free: bool) -> tu
     return tuple(check_id(name, "categories") for name in check_list(categories, "categories"))
 
 
-def _checked_scores(scores: object) -> list[tuple[str, float]]:
+def _check_scores(scores: object) -> list[tuple[str, float]]:
     if not isinstance(scores, Mapping):
         raise RecollectError(
             f"the judge must give a score for each category, as a dict, not {type(scores).__name__}"
@@ -151,5 +153,5 @@ def _checked_scores(scores: object) -> list[tuple[str, float]]:
     return [(str(name), check_share(score, f"score of {name!s:.40}")) for name, score in items]
 
 
-def _without_text(message: Message) -> Message:
+def _remove_text(message: Message) -> Message:
     return message.replace(content=[part for part in message.parts if not isinstance(part, TextPart)])

@@ -7,7 +7,8 @@ judge: what is meant but not said passes, and a quotation of it does not.
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+
+from recollect.guards.detection import Detection
 
 CATEGORIES = (
     "harassment",
@@ -30,32 +31,23 @@ _GAP = r"[^.!?\n]{0,40}?"
 _BLANK = r"\s{1,4}"  # bounded, so that a megabyte of blanks costs no more than of anything else
 
 
-class Finding(NamedTuple):
-    """What a rule found: its category, where, and how sure it is."""
-
-    category: str
-    start: int
-    end: int
-    score: float
-
-
-def find_by_rules(text: str) -> list[Finding]:
+def find_by_rules(text: str) -> list[Detection]:
     """Return what the rules find in a text, in order."""
     found = [
-        Finding(category, *match.span(), score)
-        for category, score, rule in _rules()
+        Detection(category, *match.span(), score)
+        for category, score, rule in _load_rules()
         for match in rule.finditer(text)
     ]
-    return sorted(found, key=lambda finding: finding.start)
+    return sorted(found, key=lambda detection: detection.start)
 
 
 @cache
-def _rules() -> list[tuple[str, float, re.Pattern[str]]]:
+def _load_rules() -> list[tuple[str, float, re.Pattern[str]]]:
     lines = _RULES.read_text("utf-8").splitlines()
     fields = [line.split("\t") for line in lines if not line.startswith("#")]
-    return [(category, float(score), _compiled(rule)) for category, score, rule in fields]
+    return [(category, float(score), _compile(rule)) for category, score, rule in fields]
 
 
-def _compiled(rule: str) -> re.Pattern[str]:
+def _compile(rule: str) -> re.Pattern[str]:
     spaced = rule.replace("[ ]?", r"\s{0,4}").replace(" ", _BLANK)
     return re.compile(spaced.replace("{GROUP}", _GROUP).replace("{GAP}", _GAP), re.IGNORECASE)

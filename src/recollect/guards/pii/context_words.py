@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from recollect.guards.pii.finding import REACH
+from recollect.guards.pii.kinds import REACH
 
 Meaning: TypeAlias = Literal["phone", "ssn", "other"]
 """What words say that a number is; `other` is all that is counted, sold or filed."""
@@ -33,8 +33,8 @@ _STEMS: dict[Meaning, str] = {
     ),
 }
 _NUMBER = ("number", "numbers", "no", "nr", "nummer", "numéro", "numero", "número", "numer", "номер", "my #")
-_IN_CHINESE = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
-_KEY = 2
+_NON_LATIN = ("电话", "手机", "電話", "携帯", "전화", "联系", "هاتف", "جوال", "फ़ोन", "फोन", "मोबाइल")
+_KEY_SIZE = 2
 _SHORT = 3  # articles, prepositions and most forms of "to be" are no longer, and no names
 _BETWEEN, _NUMBER_BETWEEN = 0, 2
 _WORD = re.compile(r"caller id|my #|[^\W\d_]+", re.IGNORECASE)
@@ -44,14 +44,15 @@ _DIGIT = re.compile(r"[0-9]")
 _MONEY = re.compile(r"[$€£¥₹₽₩]\s?\Z")
 
 
-def _stems() -> Iterator[tuple[str, Meaning]]:
+def _iter_stems() -> Iterator[tuple[str, Meaning]]:
     for meaning, stems in _STEMS.items():
         for stem in stems.split():
             yield stem, meaning
 
 
 _INDEX = {
-    key: [item for item in _stems() if item[0][:_KEY] == key] for key in {stem[:_KEY] for stem, _ in _stems()}
+    key: [item for item in _iter_stems() if item[0][:_KEY_SIZE] == key]
+    for key in {stem[:_KEY_SIZE] for stem, _ in _iter_stems()}
 }
 
 
@@ -63,14 +64,14 @@ class _Word(NamedTuple):
     is_number: bool
 
 
-def meaning_before(text: str, start: int) -> Meaning | None:
+def find_meaning_before(text: str, start: int) -> Meaning | None:
     """Return what the words before a number say; the nearest counts, and they may be 48 characters away."""
-    window = _whole_words(text, max(0, start - 48), start)
+    window = _cut_half_word(text, max(0, start - 48), start)
     if _MONEY.search(window):
         return "other"
     is_reached = _REACHED.search(window) is not None
     is_number, counted = False, list[_Word]()
-    for word in _said(window):
+    for word in _read_words_backwards(window):
         if word.meaning == "other" and (is_reached or not word.is_near):
             counted.append(word)  # as in "call us about your order at" or "customer Ada Byron,"
         elif word.meaning:
@@ -78,18 +79,18 @@ def meaning_before(text: str, start: int) -> Meaning | None:
         is_number = is_number or word.is_number
     if counted:
         return "other" if any(word.is_near for word in counted) else None
-    return "phone" if is_number or has_any(_IN_CHINESE, window) else None
+    return "phone" if is_number or has_any(_NON_LATIN, window) else None
 
 
-def meaning_of(word: str) -> Meaning | None:
+def look_up_meaning(word: str) -> Meaning | None:
     """Return what a word in small letters says of a number after it."""
-    for stem, meaning in _INDEX.get(word[:_KEY], ()):
+    for stem, meaning in _INDEX.get(word[:_KEY_SIZE], ()):
         if (stem[-1] == "!" and word == stem[:-1]) or word.startswith(stem):
             return meaning
     return None
 
 
-def _whole_words(text: str, begin: int, end: int) -> str:
+def _cut_half_word(text: str, begin: int, end: int) -> str:
     """Return a part of a text, without a word's end at its beginning."""
     if begin and text[begin - 1].isalpha():
         while begin < end and text[begin].isalpha():
@@ -97,12 +98,12 @@ def _whole_words(text: str, begin: int, end: int) -> str:
     return text[begin:end]
 
 
-def _said(window: str) -> Iterator[_Word]:
+def _read_words_backwards(window: str) -> Iterator[_Word]:
     """Yield the words before a number, the nearest first, but not what other lines count."""
     line, after, between, is_used = window.rfind("\n"), len(window), 0, False
     for found in reversed(list(_WORD.finditer(window))):
         word = found[0].lower()
-        meaning = meaning_of(word)
+        meaning = look_up_meaning(word)
         if meaning == "other" and found.start() < line:
             continue
         # What is counted has its own number already if words follow that.
@@ -117,7 +118,7 @@ def _said(window: str) -> Iterator[_Word]:
         after, between = found.start(), between + (not is_small)
 
 
-def words_before(text: str, start: int, size: int = REACH - 15) -> str:
+def get_text_before(text: str, start: int, size: int = REACH - 15) -> str:
     """Return the text before a place in small letters: no more of it than a stream still knows."""
     return text[max(0, start - size) : start].lower()
 
@@ -130,6 +131,6 @@ def has_any(words: Sequence[str], text: str) -> bool:
     return False
 
 
-def begin_of_word(text: str) -> int:
+def find_word_start(text: str) -> int:
     """Return where the last word begins, however long it is."""
     return max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1

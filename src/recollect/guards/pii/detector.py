@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report
+from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
 from recollect.guards.holdback import REDACTED, HoldBack, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
-from recollect.guards.pii.finding import Finding, merge_findings
+from recollect.guards.pii.kinds import merge_detections
 from recollect.guards.pii.numbers import REGIONS
 from recollect.guards.pii.presidio import Engine
-from recollect.guards.spans import SpanGuard
+from recollect.guards.span_guard import SpanGuard
 from recollect.guards.stream_guard import TextStream
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import is_changed
@@ -36,8 +36,8 @@ _MARGIN = 56  # what waits beside a match: a batch, and punctuation that may sti
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _HASH_SIZE = 16
-_LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
-_KEPT = re.compile(r"[\W_]+")
+_HEX_TO_LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
+_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
 class PIIDetector(SpanGuard):
@@ -80,42 +80,42 @@ class PIIDetector(SpanGuard):
         self._method = check_choice(method, "method", get_args(Method))
         # Only secrets are longer than may be held back.
         self.replacement = {"mask": REDACTED, "remove": ""}.get(method, "[SECRET]")
-        self._allowed = _checked_allow(allow)
+        self._allowed = _check_allow(allow)
         longest = max((len(item) for item in self._allowed if isinstance(item, str)), default=0)
         self.holdback_limit = max(self.holdback_limit, longest + _MARGIN)
-        self._key = _checked_key(key)
-        self._engine = _checked_engine(engine)
+        self._key = _check_key(key)
+        self._engine = _check_engine(engine)
         self._on_detection = check_callback(on_detection)
         self._finder = PIIFinder(
             check_choices(DEFAULT_TYPES if types is None else types, "types", TYPES),
             regions=check_choices(regions, "regions", REGIONS),
-            patterns=_checked_patterns({} if patterns is None else patterns),
+            patterns=_check_patterns({} if patterns is None else patterns),
             threshold=check_share(threshold, "threshold"),
         )
-        if not (self._finder.looks_for_something or engine is not None):
+        if not (self._finder.has_kinds or engine is not None):
             raise InvalidArgumentError("types", f"must name at least one of {', '.join(TYPES)}")
 
     def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Return what is to be written where; what is only reported is left alone."""
         if self._strategy == "warn":
             return []
-        found = self._findings(text, start)
+        found = self._detect(text, start)
         ctx.state["found"] = (text, start, found)  # the same text is reported next
         if self._strategy == "filter":
             return [Span(0, len(text), "")] if found else []
-        return [Span(item.start, item.end, self._replacement(item, text)) for item in found]
+        return [Span(item.start, item.end, self._make_replacement(item, text)) for item in found]
 
     def report(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Report what was found in a segment of text, and stop the run if that is the strategy."""
-        known: tuple[str, int, list[Finding]] = ctx.state.pop("found", ("", 0, []))
-        found = known[2] if known[:2] == (text, start) else self._findings(text, start)
+        known: tuple[str, int, list[Detection]] = ctx.state.pop("found", ("", 0, []))
+        found = known[2] if known[:2] == (text, start) else self._detect(text, start)
         found = [item for item in found if item.end <= end]
         if not found:
             return
         detections = [
             Detection(item.type, max(item.start - start, 0), item.end - start, item.score) for item in found
         ]
-        report(detections, ctx, action=self._strategy, on_detection=self._on_detection)
+        report_detections(detections, ctx, action=self._strategy, on_detection=self._on_detection)
         if self._strategy == "block":
             kinds = sorted({item.type for item in found})
             ctx.abort(
@@ -149,10 +149,10 @@ class PIIDetector(SpanGuard):
         """Whether a whole message must be seen: to leave it out, or because the engine needs sentences."""
         return self._strategy == "filter" or self._engine is not None
 
-    def _findings(self, text: str, start: int) -> list[Finding]:
+    def _detect(self, text: str, start: int) -> list[Detection]:
         found = self._finder.find(text, start)
         if self._engine is not None:
-            found = merge_findings([*found, *_asked(self._engine, text)])
+            found = merge_detections([*found, *_ask_engine(self._engine, text)])
         return [
             item for item in found if item.end > start and not self._is_allowed(text[item.start : item.end])
         ]
@@ -164,7 +164,7 @@ class PIIDetector(SpanGuard):
             for item in self._allowed
         )
 
-    def _replacement(self, found: Finding, text: str) -> str:
+    def _make_replacement(self, found: Detection, text: str) -> str:
         match self._method:
             case "mask":
                 return _MASKED_EMAIL if found.type == "email" else REDACTED
@@ -173,27 +173,28 @@ class PIIDetector(SpanGuard):
             case "remove":
                 return ""
             case _:
-                return f"[{found.type.upper()}:{self._digest(found.type, text[found.start : found.end])}]"
+                digest = self._compute_digest(found.type, text[found.start : found.end])
+                return f"[{found.type.upper()}:{digest}]"
 
-    def _digest(self, kind: str, match: str) -> str:
+    def _compute_digest(self, kind: str, match: str) -> str:
         """Return a keyed digest in letters, so that no rule finds a number in it."""
         plain = match if kind == "secret" else match.casefold()
         if kind not in ("email", "secret", "url"):
-            plain = _KEPT.sub("", plain)
+            plain = _NOT_ALPHANUMERIC.sub("", plain)
         digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
-        return digest[:_HASH_SIZE].translate(_LETTERS)
+        return digest[:_HASH_SIZE].translate(_HEX_TO_LETTERS)
 
 
-def _asked(engine: Engine, text: str) -> list[Finding]:
+def _ask_engine(engine: Engine, text: str) -> list[Detection]:
     """Ask an engine; its error may quote the text, so only its kind is told."""
     try:
-        return [Finding(*item) for item in engine.find(text)]
+        return [Detection(*item) for item in engine.find(text)]
     except Exception as error:  # noqa: BLE001 - whatever it is, nothing may pass unseen
         failure = f"{type(engine).__name__} could not look for personal data: {type(error).__name__}"
     raise RecollectError(failure)
 
 
-def _checked_allow(allow: object) -> list[str | re.Pattern[str]]:
+def _check_allow(allow: object) -> list[str | re.Pattern[str]]:
     if isinstance(allow, str) or not isinstance(allow, Collection):
         raise InvalidArgumentError(
             "allow", f"must be a list of texts or patterns, not {type(allow).__name__}"
@@ -206,7 +207,7 @@ def _checked_allow(allow: object) -> list[str | re.Pattern[str]]:
     return [item.casefold() if isinstance(item, str) else item for item in checked]
 
 
-def _checked_key(key: object) -> bytes:
+def _check_key(key: object) -> bytes:
     if key is None:
         return secrets.token_bytes(32)
     if not isinstance(key, str | bytes) or not key:
@@ -214,7 +215,7 @@ def _checked_key(key: object) -> bytes:
     return key.encode() if isinstance(key, str) else key
 
 
-def _checked_engine(engine: Engine | None) -> Engine | None:
+def _check_engine(engine: Engine | None) -> Engine | None:
     # A text has a `find` of its own.
     if engine is not None and (isinstance(engine, str) or not callable(getattr(engine, "find", None))):
         raise InvalidArgumentError(
@@ -223,7 +224,7 @@ def _checked_engine(engine: Engine | None) -> Engine | None:
     return engine
 
 
-def _checked_patterns(patterns: object) -> dict[str, re.Pattern[str]]:
+def _check_patterns(patterns: object) -> dict[str, re.Pattern[str]]:
     if not isinstance(patterns, Mapping):
         raise InvalidArgumentError("patterns", f"must be a dict of patterns, not {type(patterns).__name__}")
     checked: dict[str, re.Pattern[str]] = {}

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Collection, Mapping
 
-from recollect.guards.pii.births import BIRTHS, names_birth
-from recollect.guards.pii.finding import REACH, Finding, Kind, merge_findings
-from recollect.guards.pii.numbers import CARDS, IBANS, REGIONS, SSNS, NationalIds, begins_lettered
-from recollect.guards.pii.online import EMAILS, IPS, MACS, URLS
+from recollect.guards.detection import Detection
+from recollect.guards.pii.birth_dates import BIRTHS, has_birth_words
+from recollect.guards.pii.digit_runs import NumberKind, combine_number_kinds
+from recollect.guards.pii.internet_addresses import EMAILS, IPS, MACS, URLS
+from recollect.guards.pii.kinds import REACH, DataKind, merge_detections
+from recollect.guards.pii.numbers import CARDS, IBANS, REGIONS, SSNS, NationalIds, has_open_letters
 from recollect.guards.pii.phones import PHONES
-from recollect.guards.pii.runs import RunKind, kind_in_runs
-from recollect.guards.pii.secrets import SECRETS, begins_token, names_secret
+from recollect.guards.pii.secrets import SECRETS, has_secret_words, has_token_prefix
 
 DEFAULT_TYPES = ("email", "phone", "card", "ssn", "national_id", "iban", "ip", "mac", "secret", "dob")
 """What is looked for unless something else is said: nothing that is also ordinary text."""
@@ -25,25 +26,25 @@ _MAYBE = re.compile(
     r"[0-9@_!#$%^&*~?-](?:(?<=[0-9@])|(?<=[_-])[A-Za-z0-9_-]{8}|(?<=[!#$%^&*~?])[A-Za-z]|(?<=-)----)"
 )
 # A number that is a word by itself, not after other digits, and too short to be a finding.
-_MARK = r"[ .\-/()+\u00a0\u202f\u2011]"
+_SEPARATOR = r"[ .\-/()+\u00a0\u202f\u2011]"
 _SHORT = (
-    rf"(?<![^\s(\[*\"'`$€£|])(?<![A-Z]{{2}}\s)(?<!\d\s)(?<!\d{_MARK}\s)(?<!\d{_MARK}{{2}}\s)"
+    rf"(?<![^\s(\[*\"'`$€£|])(?<![A-Z]{{2}}\s)(?<!\d\s)(?<!\d{_SEPARATOR}\s)(?<!\d{_SEPARATOR}{{2}}\s)"
     r"(?:[0-9]{1,4}(?:[.:][0-9]{1,3}|st|nd|rd|th|s|%)?|[0-9]{1,3}(?:,[0-9]{3}){1,3}"
     r"|[0-9]{1,2}(?:\.[0-9]{1,2}){2}|(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})(?!\.\.)[.,;:!?)\]*\"'`]{0,2}"
 )
 # After it stands a blank, and then what parts it from any other number.
-_APART = r"(?=\s(?:[^\s\d.\-/()+\u2011]|\D{3}))"
-_QUIET = re.compile(rf"(?:[^0-9@_:-]+|[_-](?!(?<=-)----)|:(?!//)|{_SHORT}{_APART})*+")
+_SEPARATED = r"(?=\s(?:[^\s\d.\-/()+\u2011]|\D{3}))"
+_ORDINARY = re.compile(rf"(?:[^0-9@_:-]+|[_-](?!(?<=-)----)|:(?!//)|{_SHORT}{_SEPARATED})*+")
 _SHORT_AT_END = re.compile(rf"{_SHORT}(?:\s[^0-9]{{0,2}})?\Z")
 _PATIENCE = 200  # how much waits with the word before it; a match that has begun waits for its end
 _WRITTEN_BREAK = re.compile(r"\\{1,4}[nrt]")  # texts within texts have their backslashes doubled
-_MOST_BACKSLASHES = 4
+_MAX_BACKSLASHES = 4
 # Wide letters and the marks within findings, and digits of other scripts.
 _OTHER_FORM = re.compile(
     r"[\uff05\uff08\uff09\uff0b\uff0d-\uff0f\uff21-\uff3a\uff3f\uff41-\uff5a]|\d(?<![0-9])"
 )
-_WIDER = 0xFEE0
-_BLANKS = re.compile(r"\S*")
+_WIDE_OFFSET = 0xFEE0
+_WORD = re.compile(r"\S*")
 
 
 class PIIFinder:
@@ -63,28 +64,28 @@ class PIIFinder:
         in_texts = [EMAILS, IBANS, IPS, MACS, BIRTHS, *URLS, *SECRETS, national.lettered]
         in_runs = [CARDS, *ssns, national.in_runs, PHONES]
 
-        def is_chosen(kind: Kind | RunKind) -> bool:
+        def is_chosen(kind: DataKind | NumberKind) -> bool:
             return kind.name in types and kind.best >= threshold
 
         numbers = [kind for kind in in_runs if is_chosen(kind)]
         self._kinds = [kind for kind in in_texts if is_chosen(kind)]
-        self._kinds += [kind_in_runs(numbers)] if numbers else []
-        self._patterns = [_kind_of_pattern(*item) for item in (patterns or {}).items()]
+        self._kinds += [combine_number_kinds(numbers)] if numbers else []
+        self._patterns = [_make_pattern_kind(*item) for item in (patterns or {}).items()]
         kinds = (*self._patterns, *self._kinds)
         self._openings = [kind.open_from for kind in kinds if kind.open_from is not len]
         self._threshold = threshold
         self._has_urls = any(kind in URLS for kind in self._kinds)
         self._is_wide = self._has_urls or bool(patterns)  # looks for what any text may be
-        self.looks_for_something = bool(types or patterns)
+        self.has_kinds = bool(types or patterns)
 
-    def find(self, text: str, start: int = 0) -> list[Finding]:
+    def find(self, text: str, start: int = 0) -> list[Detection]:
         """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
         found = [item for kind in self._patterns for item in kind.find(text)]
-        text = _plain(text)
-        if self._has_urls or _MAYBE.search(text, start) or begins_token(text):
+        text = _normalize(text)
+        if self._has_urls or _MAYBE.search(text, start) or has_token_prefix(text):
             for kind in self._kinds:
                 found += kind.find(text)
-        return merge_findings(item for item in found if item.score >= self._threshold) if found else found
+        return merge_detections(item for item in found if item.score >= self._threshold) if found else found
 
     def open_from(self, text: str) -> int:
         """Return where something at the end of a text may begin that later text can complete or change.
@@ -92,12 +93,12 @@ class PIIFinder:
         It is the beginning of a word, unless that is very long: a word in halves could look like another one.
         A backslash at the end may become a break, so it waits with all that stands open before it.
         """
-        text = _plain(_without_half_break(text))
-        place = min([_begin_of_word(text), *(open_from(text) for open_from in self._openings)])
+        text = _normalize(_strip_half_break(text))
+        place = min([_find_word_start(text), *(open_from(text) for open_from in self._openings)])
         if place == len(text):
             return place
         # What is given up at the end of patience must be the match, without what stands right before it.
-        return max(_begin_of_word(text[:place]), min(place, len(text) - _PATIENCE))
+        return max(_find_word_start(text[:place]), min(place, len(text) - _PATIENCE))
 
     def skip_to(self, text: str, start: int) -> int:
         """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
@@ -105,57 +106,57 @@ class PIIFinder:
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
         was not open at `start`, where a word begins, stays closed.
         """
-        text = _plain(text)
-        quiet = _QUIET.match(text, start)
-        size, end = len(text), quiet.end() if quiet else start
+        text = _normalize(text)
+        ordinary = _ORDINARY.match(text, start)
+        size, end = len(text), ordinary.end() if ordinary else start
         if self._is_wide or (end < size and not _SHORT_AT_END.match(text, end)):
             return -1
-        word = _begin_of_word(text if end == size else text[:end])
-        if size - word >= REACH or (start and not text[start - 1].isspace()) or names_birth(text, start):
+        word = _find_word_start(text if end == size else text[:end])
+        if size - word >= REACH or (start and not text[start - 1].isspace()) or has_birth_words(text, start):
             return -1
-        if begins_token(text) or (_MAYBE.search(text, start) and names_secret(text, start)):
+        if has_token_prefix(text) or (_MAYBE.search(text, start) and has_secret_words(text, start)):
             return -1
-        return -1 if not text[-1:].islower() and begins_lettered(text) else word
+        return -1 if not text[-1:].islower() and has_open_letters(text) else word
 
 
-def _kind_of_pattern(name: str, pattern: re.Pattern[str]) -> Kind:
-    def find(text: str) -> list[Finding]:
-        return [Finding(name, *match.span()) for match in pattern.finditer(text) if match[0]]
+def _make_pattern_kind(name: str, pattern: re.Pattern[str]) -> DataKind:
+    def find(text: str) -> list[Detection]:
+        return [Detection(name, *match.span()) for match in pattern.finditer(text) if match[0]]
 
     # Where a match of it may begin is not known.
-    return Kind(name, find, _open_pattern)
+    return DataKind(name, find, _open_pattern)
 
 
 def _open_pattern(text: str) -> int:
     return max(0, len(text) - PATTERN_WIDTH)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text of the same length as the rules read it.
 
     It has real breaks for those written out, as in logs and JSON, and the usual letters, marks and digits for
     wide ones and for digits of other scripts.
     """
     if "\\" in text:
-        text = _WRITTEN_BREAK.sub(_break, text)
-    return text if text.isascii() else _OTHER_FORM.sub(_usual_form, text)
+        text = _WRITTEN_BREAK.sub(_to_line_break, text)
+    return text if text.isascii() else _OTHER_FORM.sub(_normalize_character, text)
 
 
-def _usual_form(other: re.Match[str]) -> str:
-    return str(int(other[0])) if other[0].isdecimal() else chr(ord(other[0]) - _WIDER)
+def _normalize_character(other: re.Match[str]) -> str:
+    return str(int(other[0])) if other[0].isdecimal() else chr(ord(other[0]) - _WIDE_OFFSET)
 
 
-def _without_half_break(text: str) -> str:
+def _strip_half_break(text: str) -> str:
     """Return a text without backslashes at its end that may be the beginning of a break."""
-    tail = text[-_MOST_BACKSLASHES:]
+    tail = text[-_MAX_BACKSLASHES:]
     return text[: len(text) - len(tail) + len(tail.rstrip("\\"))]
 
 
-def _break(written: re.Match[str]) -> str:
+def _to_line_break(written: re.Match[str]) -> str:
     return "\n".rjust(len(written[0]))
 
 
-def _begin_of_word(text: str) -> int:
+def _find_word_start(text: str) -> int:
     """Return where the last word begins, but no further back than a rule reaches."""
-    found = _BLANKS.match(text[: -REACH - 1 : -1])
+    found = _WORD.match(text[: -REACH - 1 : -1])
     return len(text) - (found.end() if found else 0)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from recollect.errors import RecollectError
-from recollect.guards.pii.finding import Finding
+from recollect.guards.detection import Detection
 
 ENTITIES: Mapping[str, str] = {
     "PERSON": "name",
@@ -19,7 +19,7 @@ ENTITIES: Mapping[str, str] = {
 class Engine(Protocol):
     """Something that finds what patterns cannot, such as names."""
 
-    def find(self, text: str) -> Sequence[Finding]:
+    def find(self, text: str) -> Sequence[Detection]:
         """Return what is in a whole text."""
         ...
 
@@ -49,11 +49,11 @@ class PresidioEngine:
         self._entities = list(entities)
         self._threshold = threshold
 
-    def find(self, text: str) -> list[Finding]:
+    def find(self, text: str) -> list[Detection]:
         """Return the entities that are likely enough."""
         results = self._analyzer.analyze(text, self._language, entities=self._entities)
         return [
-            Finding(
+            Detection(
                 ENTITIES.get(str(item.entity_type), str(item.entity_type).lower()),
                 item.start,
                 item.end,

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from recollect.guards.pii.context_words import begin_of_word, has_any
-from recollect.guards.pii.finding import REACH, Finding, Kind
+from recollect.guards.detection import Detection
+from recollect.guards.pii.context_words import find_word_start, has_any
+from recollect.guards.pii.kinds import REACH, DataKind
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])(?:"
@@ -45,7 +46,7 @@ _WORDS = (
     *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
     *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
 )
-_UNMARKED = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "hooks.slack.com")
+_LETTER_PREFIXES = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "SG.", "eyJ", "whsec_", "hooks.slack.com")
 _JOINED = re.compile(r"[_-](?=[A-Za-z0-9_-]{8})")
 _TRAILING = ".,!?)]}:"
 _MORE = "a1"  # goes on with any secret that can go on
@@ -53,7 +54,7 @@ _CODE = re.compile(
     r"[${(<%\[]|[A-Za-z_.]+[(\[]|\*+$|\.\.\.|[Xx]+$|[A-Za-z_]+\.[A-Za-z_.]+$|\[?REDACTED"
     r"|(?:[.~]{1,2})?/[a-z][a-z0-9_.-]*/|[A-Z]:\\"  # where a file is
 )
-_SIGNS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
+_SYMBOLS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE, _CODE_SIZE = 8, 4, 3
 _HEADER_SCORE, _LABEL_SCORE = 0.9, 0.85
 _JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
@@ -61,7 +62,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
 _USER_INFO = 170
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_MARK = "-----BEGIN "
+_BEGIN_MARK = "-----BEGIN "
 _BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
 _HEADERS = rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # such as how it is encrypted
@@ -76,16 +77,16 @@ _OPEN_BODY = re.compile(
 )
 
 
-def _find_tokens(text: str) -> Iterator[Finding]:
+def _find_tokens(text: str) -> Iterator[Detection]:
     """Find tokens by their beginnings, and credentials in URLs."""
     for found in _TOKEN.finditer(text):
-        yield Finding("secret", *found.span())
+        yield Detection("secret", *found.span())
     if "://" in text:
         for found in _URL.finditer(text):
-            yield Finding("secret", *found.span(1))
+            yield Detection("secret", *found.span(1))
     if "hooks.slack.com" in text:
         for found in _WEBHOOK.finditer(text):
-            yield Finding("secret", *found.span(1))
+            yield Detection("secret", *found.span(1))
 
 
 def _open_token(text: str) -> int:
@@ -99,34 +100,34 @@ def _open_web_token(text: str) -> int:
     return token.start() if token else len(text)
 
 
-def _find_in_headers(text: str) -> Iterator[Finding]:
+def _find_in_headers(text: str) -> Iterator[Detection]:
     for found in _HEADER.finditer(text):
         if any(char.isdigit() for char in found[1][:_JUDGED]):
-            yield Finding("secret", *found.span(1), _HEADER_SCORE)
+            yield Detection("secret", *found.span(1), _HEADER_SCORE)
 
 
-def _find_labelled(text: str) -> Iterator[Finding]:
+def _find_labelled(text: str) -> Iterator[Detection]:
     """Find what a label names, as in "password: …"."""
     if has_any(_WORDS, text.lower()):
-        yield from _labelled(text)
+        yield from _find_after_labels(text)
 
 
-def _open_word(find: Callable[[str], Iterator[Finding]], text: str) -> int:
+def _open_word(find: Callable[[str], Iterator[Detection]], text: str) -> int:
     """Return where a secret begins that the last word goes on with; short ones wait as words."""
     tail = text[-REACH - 1 :]
     if len(tail) <= REACH or " " in tail or "\n" in tail or "\t" in tail:
         return len(text)
-    begin = max(0, begin_of_word(text) - REACH)
+    begin = max(0, find_word_start(text) - REACH)
     longer = text[begin:] + _MORE
     return min((begin + item.start for item in find(longer) if item.end == len(longer)), default=len(text))
 
 
-def begins_token(text: str) -> bool:
+def has_token_prefix(text: str) -> bool:
     """Whether a text may hold a token that has neither digits nor marks, as a few have."""
-    return has_any(_UNMARKED, text)
+    return has_any(_LETTER_PREFIXES, text)
 
 
-def names_secret(text: str, start: int) -> bool:
+def has_secret_words(text: str, start: int) -> bool:
     """Whether words after a place, with digits or marks as secrets have them, may be one."""
     if _JOINED.search(text, start) and _TOKEN.search(text, start):
         return True
@@ -140,20 +141,20 @@ def _open_url(text: str) -> int:
     return max(0, place - 16)
 
 
-def _labelled(text: str) -> Iterator[Finding]:
+def _find_after_labels(text: str) -> Iterator[Detection]:
     found = _LABEL.search(text)
     while found:
         start, end = found.span("value")
         value = found["value"].rstrip(_TRAILING)
         judged = value if end - start < _JUDGED else found["value"][:_JUDGED]
-        if _is_value(judged, found):
-            yield Finding("secret", start, start + len(value), _LABEL_SCORE)
+        if _is_secret(judged, found):
+            yield Detection("secret", start, start + len(value), _LABEL_SCORE)
         elif end - start < REACH:
             end = start  # what stands there may be another label
         found = _LABEL.search(text, end)
 
 
-def _is_value(value: str, label: re.Match[str]) -> bool:
+def _is_secret(value: str, label: re.Match[str]) -> bool:
     """Whether a word after a label is a secret: prose has no digits there, code has brackets."""
     is_key = label["key"] is not None
     least = _KEY_SIZE if is_key else _CODE_SIZE if label["code"] else _WORD_SIZE
@@ -162,28 +163,28 @@ def _is_value(value: str, label: re.Match[str]) -> bool:
     digits = sum(char.isdigit() for char in value)
     if is_key:
         return 0 < digits < len(value)
-    return digits > 0 or _SIGNS.search(value) is not None
+    return digits > 0 or _SYMBOLS.search(value) is not None
 
 
-def _find_private_keys(text: str) -> Iterator[Finding]:
+def _find_private_keys(text: str) -> Iterator[Detection]:
     """Find private keys; a mention of the line that begins one, with no key after it, is none."""
-    for begin in _begins(text):
+    for begin in _find_begin_lines(text):
         body = _BODY.match(text, begin.end())
         if body:
-            yield Finding("secret", begin.start(), body.end())
+            yield Detection("secret", begin.start(), body.end())
 
 
 def _open_private_key(text: str) -> int:
     """Return where a key begins that has not ended at the end of a text."""
-    place = text.find(_MARK)
+    place = text.find(_BEGIN_MARK)
     while place >= 0:
-        if _is_open(text, place):
+        if _is_open_key(text, place):
             return place
-        place = text.find(_MARK, place + 1)
+        place = text.find(_BEGIN_MARK, place + 1)
     return len(text)
 
 
-def _is_open(text: str, place: int) -> bool:
+def _is_open_key(text: str, place: int) -> bool:
     """Whether a key that begins at a place may go on after the end of a text."""
     if _OPEN_HEADER.match(text, place):
         return True
@@ -196,18 +197,18 @@ def _is_open(text: str, place: int) -> bool:
     return _OPEN_BODY.match(text, body.end() if body else begin.end()) is not None
 
 
-def _begins(text: str) -> Iterator[re.Match[str]]:
-    place = text.find(_MARK)
+def _find_begin_lines(text: str) -> Iterator[re.Match[str]]:
+    place = text.find(_BEGIN_MARK)
     while place >= 0:
         found = _BEGIN.match(text, place)
         if found:
             yield found
-        place = text.find(_MARK, place + 1)
+        place = text.find(_BEGIN_MARK, place + 1)
 
 
 SECRETS = (
-    Kind("secret", _find_tokens, _open_token),
-    Kind("secret", _find_in_headers, partial(_open_word, _find_in_headers), best=_HEADER_SCORE),
-    Kind("secret", _find_labelled, partial(_open_word, _find_labelled), best=_LABEL_SCORE),
-    Kind("secret", _find_private_keys, _open_private_key),
+    DataKind("secret", _find_tokens, _open_token),
+    DataKind("secret", _find_in_headers, partial(_open_word, _find_in_headers), best=_HEADER_SCORE),
+    DataKind("secret", _find_labelled, partial(_open_word, _find_labelled), best=_LABEL_SCORE),
+    DataKind("secret", _find_private_keys, _open_private_key),
 )

@@ -7,8 +7,9 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from recollect.guards.pii.context_words import begin_of_word, words_before
-from recollect.guards.pii.finding import REACH, Finding, Kind
+from recollect.guards.detection import Detection
+from recollect.guards.pii.context_words import find_word_start, get_text_before
+from recollect.guards.pii.kinds import REACH, DataKind
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _LOCAL = re.compile(rf"[{_LETTERS}0-9._%&'+\u2019-]+")
@@ -17,32 +18,32 @@ _DOMAIN = re.compile(
 )
 _NUMERIC = re.compile(r"\[\d{1,3}(?:\.\d{1,3}){3}\]")
 _DOMAIN_OPEN = re.compile(rf"[{_LETTERS}0-9.\[-]*\]?")
-_LONGEST = 120  # of a domain: with the rest it stays below what a stream may hold back
+_MAX_DOMAIN = 120  # of a domain: with the rest it stays below what a stream may hold back
 _LEADING = ".%&'-\u2019"  # at the start of an address more likely to belong to the text around it
 _NOT_PEOPLE = ("git", "hg", "svn")
 
 
-def _find_emails(text: str) -> Iterator[Finding]:
+def _find_emails(text: str) -> Iterator[Detection]:
     """Find e-mail addresses; `git@host` is how one clones, not whom one writes to."""
     place = text.find("@")
     while place >= 0:
-        found = _DOMAIN.match(text, place + 1, place + 1 + _LONGEST) or _NUMERIC.match(text, place + 1)
-        start = _start(text, place) if found else place
+        found = _DOMAIN.match(text, place + 1, place + 1 + _MAX_DOMAIN) or _NUMERIC.match(text, place + 1)
+        start = _find_local_start(text, place) if found else place
         if found and start < place and text[start:place].lower() not in _NOT_PEOPLE:
-            yield Finding("email", start, found.end())
+            yield Detection("email", start, found.end())
         place = text.find("@", place + 1)
 
 
 def _open_email(text: str) -> int:
     """Return where an address at the end of a text may have begun, if its mark is there already."""
     place = text.rfind("@")
-    if place < 0 or len(text) - place > _LONGEST:
+    if place < 0 or len(text) - place > _MAX_DOMAIN:
         return len(text)
     tail = _DOMAIN_OPEN.match(text, place + 1)
-    return _start(text, place) if tail and tail.end() == len(text) else len(text)
+    return _find_local_start(text, place) if tail and tail.end() == len(text) else len(text)
 
 
-def _start(text: str, place: int) -> int:
+def _find_local_start(text: str, place: int) -> int:
     """Return where the part before the mark begins: looked for backwards, so that no text costs more."""
     before = text[max(0, place - REACH) : place]
     found = _LOCAL.match(before[::-1])
@@ -78,11 +79,11 @@ _SCHEME = re.compile(
     re.IGNORECASE,
 )
 _L = "A-Za-z\u00c0-\u024f\u0400-\u04ff"
-_LONGEST_HOST = 120  # a stream can wait for no longer one
+_MAX_HOST = 120  # a stream can wait for no longer one
 _BEFORE_HOST = rf"(?<![{_L}0-9@._/\\:$-])(?<![=(]['\"])"
-_HOST_OPEN = re.compile(rf"{_BEFORE_HOST}[{_L}0-9.-]{{1,{_LONGEST_HOST}}}\Z")
+_HOST_OPEN = re.compile(rf"{_BEFORE_HOST}[{_L}0-9.-]{{1,{_MAX_HOST}}}\Z")
 _BARE = re.compile(
-    rf"{_BEFORE_HOST}(?![{_L}0-9.-]{{{_LONGEST_HOST + 1}}})"
+    rf"{_BEFORE_HOST}(?![{_L}0-9.-]{{{_MAX_HOST + 1}}})"
     rf"(?:[{_L}0-9](?:[{_L}0-9-]{{0,61}}[{_L}0-9])?\.){{1,6}}"
     rf"([{_L}]{{2,12}})(?![{_L}0-9_@(\[=+-])(?!\.[{_L}0-9])"
     r"((?::\d{2,5})?/[^\s<>\"'`|\\^{}]*)?"
@@ -99,39 +100,39 @@ _IN_CODE = ("self", "this", "cls", "operator", "makefile", "configure")
 _IN_TITLES = ("Com", "Net", "Org")  # written so in names, and no words that begin a sentence
 _TRAILING = ".,;:!?*_~'\""
 _BARE_SCORE = 0.7
-_NAME = 2
+_MIN_LABELS = 2
 
 
-def _find_urls(text: str) -> Iterator[Finding]:
+def _find_urls(text: str) -> Iterator[Detection]:
     """Find URLs with a scheme or a "www.", without the punctuation of the sentence around them."""
     for found in _SCHEME.finditer(text):
-        yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])))
+        yield Detection("url", found.start(), found.start() + len(_trim_url(found[0])))
 
 
 def _open_url(text: str) -> int:
-    return _begin_at_end(_SCHEME, text)
+    return _find_open_start(_SCHEME, text)
 
 
-def _find_bare_urls(text: str) -> Iterator[Finding]:
+def _find_bare_urls(text: str) -> Iterator[Detection]:
     """Find URLs that begin with their host."""
     for found in _BARE.finditer(text):
-        if _is_domain(found[0], found[1], words_before(text, found.start())):
-            yield Finding("url", found.start(), found.start() + len(_trimmed(found[0])), _BARE_SCORE)
+        if _is_domain(found[0], found[1], get_text_before(text, found.start())):
+            yield Detection("url", found.start(), found.start() + len(_trim_url(found[0])), _BARE_SCORE)
 
 
 def _open_bare_url(text: str) -> int:
-    host = _HOST_OPEN.search(text, max(begin_of_word(text), len(text) - _LONGEST_HOST - 1))
-    return min(_begin_at_end(_BARE, text), host.start() if host else len(text))
+    host = _HOST_OPEN.search(text, max(find_word_start(text), len(text) - _MAX_HOST - 1))
+    return min(_find_open_start(_BARE, text), host.start() if host else len(text))
 
 
-def _begin_at_end(form: re.Pattern[str], text: str) -> int:
+def _find_open_start(form: re.Pattern[str], text: str) -> int:
     """Return where a URL in the last word begins that goes on to the end of a text, but for punctuation."""
     last = len(text.rstrip(_TRAILING + ")]"))
-    found = form.finditer(text, begin_of_word(text))
+    found = form.finditer(text, find_word_start(text))
     return min((item.start() for item in found if item.end() >= last), default=len(text))
 
 
-def _trimmed(address: str) -> str:
+def _trim_url(address: str) -> str:
     address = address.rstrip(_TRAILING)
     for opened, closed in ("()", "[]"):
         while address.endswith(closed) and address.count(closed) > address.count(opened):
@@ -144,10 +145,10 @@ def _is_domain(address: str, ending: str, before: str) -> bool:
     host = address.partition("/")[0]
     labels = host.split(".")
     name = labels[-2]
-    if labels[0].lower() in _IN_CODE or len(name) < _NAME or name.isdigit():
+    if labels[0].lower() in _IN_CODE or len(name) < _MIN_LABELS or name.isdigit():
         return False
     if ending in _WORDS_TOO or ending in _FILES_TOO:
-        is_second = name in _SECOND and len(labels) > _NAME
+        is_second = name in _SECOND and len(labels) > _MIN_LABELS
         is_camel = ending in _WORDS_TOO and _CAMEL.fullmatch(name) is not None
         return is_second or is_camel or _CALLED.search(before) is not None
     is_title = ending in _IN_TITLES and host[0].isupper()
@@ -179,30 +180,30 @@ _GROUPS = 8
 _LONG_GROUP = re.compile(r"[0-9A-Fa-f]{3}")
 
 
-def _find_ips(text: str) -> Iterator[Finding]:
+def _find_ips(text: str) -> Iterator[Detection]:
     """Find addresses of hosts; loopback, network masks and "any host" are not somebody's."""
     for found in _V4.finditer(text):
         if not _MASK.match(found[0]) and not _is_version(text, found):
-            yield Finding("ip", *found.span(), 0.4 if _may_be_version(text, found) else 1.0)
+            yield Detection("ip", *found.span(), 0.4 if _is_likely_version(text, found) else 1.0)
     if ":" in text:
         yield from _find_v6(text)
 
 
-def _find_macs(text: str) -> Iterator[Finding]:
+def _find_macs(text: str) -> Iterator[Detection]:
     """Find addresses of network cards."""
     for found in _MAC.finditer(text):
         digits = re.sub(r"[^0-9a-f]", "", found[0].lower())
         if not digits.isalpha() and len(set(digits)) > 1:
-            yield Finding("mac", *found.span())
+            yield Detection("mac", *found.span())
 
 
-def _find_v6(text: str) -> Iterator[Finding]:
+def _find_v6(text: str) -> Iterator[Detection]:
     for found in _COLONS.finditer(text):
         address = found[0]
         if address.endswith(":") and not address.endswith("::"):
             address = address[:-1]
         if _is_v6(address):
-            yield Finding("ip", found.start(), found.start() + len(address))
+            yield Detection("ip", found.start(), found.start() + len(address))
 
 
 def _is_version(text: str, found: re.Match[str]) -> bool:
@@ -211,12 +212,12 @@ def _is_version(text: str, found: re.Match[str]) -> bool:
         and text[found.start() - 2 : found.start() - 1].isalpha()
     ):
         return found[0].endswith(".0")  # as in a browser's name
-    return _VERSION.search(words_before(text, found.start(), 16)) is not None
+    return _VERSION.search(get_text_before(text, found.start(), 16)) is not None
 
 
-def _may_be_version(text: str, found: re.Match[str]) -> bool:
+def _is_likely_version(text: str, found: re.Match[str]) -> bool:
     """Whether it is more likely a version's, all small or compared, and no word says that it is a host's."""
-    before = words_before(text, found.start())
+    before = get_text_before(text, found.start())
     is_likely = _SMALL.fullmatch(found[0]) or _OPERATOR.search(before)
     return is_likely is not None and not _HOST.search(before)
 
@@ -236,7 +237,10 @@ def _is_v6(address: str) -> bool:
     return True
 
 
-EMAILS = Kind("email", _find_emails, _open_email)
-URLS = (Kind("url", _find_urls, _open_url), Kind("url", _find_bare_urls, _open_bare_url, best=_BARE_SCORE))
-IPS = Kind("ip", _find_ips)
-MACS = Kind("mac", _find_macs)
+EMAILS = DataKind("email", _find_emails, _open_email)
+URLS = (
+    DataKind("url", _find_urls, _open_url),
+    DataKind("url", _find_bare_urls, _open_bare_url, best=_BARE_SCORE),
+)
+IPS = DataKind("ip", _find_ips)
+MACS = DataKind("mac", _find_macs)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from recollect.guards.leaks.letters import letters_of
+from recollect.guards.leaks.letter_reader import extract_letters
 
-PHRASES = (
+COMMON_PHRASES = (
     "You are a helpful assistant that",
     "You are a helpful AI assistant that",
     "You are a helpful, harmless and honest assistant",
@@ -43,7 +43,7 @@ PHRASES = (
 )
 """Phrases that may be said whether or not the instructions hold them."""
 
-_PLAIN = (
+_COMMON = (
     "a about ai all always an and answer answers any are as assistant at be bot brief but by can "
     "chatbot clear concise do does for friendly from good have he help helpful honest how i if in is "
     "it kind language like may me model must my never no not of on only or our please polite "
@@ -51,16 +51,16 @@ _PLAIN = (
     "their them they this to try use user users very was we what when who will with you your"
 )
 
-PLAIN_WORDS = frozenset(_PLAIN.split())
+COMMON_WORDS = frozenset(_COMMON.split())
 """Words that tell nothing about the instructions they stand in."""
 
 
-GRAM = 8
+NGRAM = 8
 """How many letters a run has."""
 
-_SHORTEST_SENTENCE = 12  # letters
-_FEWEST_WORDS = 4
-_TELLING_WORDS = 2  # of a sentence; the whole instructions need one
+_MIN_SENTENCE = 12  # letters
+_MIN_WORDS = 4
+_DISTINCTIVE_WORDS = 2  # of a sentence; the whole instructions need one
 _SENTENCE_END = re.compile(r"[.!?;:\n\u3002\uff01\uff1f]+")
 # Words in quotation marks are what the agent is to say, unless they are long enough to be rules.
 _QUOTED = re.compile(
@@ -70,72 +70,80 @@ _QUOTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class LeakIndex:
+class NgramIndex:
     """Runs of letters that begin a leak, that go on with one, and short sentences by their last run."""
 
-    core: frozenset[str] = frozenset()
-    every: frozenset[str] = frozenset()
+    core_ngrams: frozenset[str] = frozenset()
+    all_ngrams: frozenset[str] = frozenset()
     endings: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
-        return bool(self.core)
+        return bool(self.core_ngrams)
 
-    def __or__(self, other: "LeakIndex") -> "LeakIndex":
+    def __or__(self, other: "NgramIndex") -> "NgramIndex":
         """Return an index of what both hold."""
         endings = dict(self.endings)
-        for gram, sentences in other.endings.items():
-            endings[gram] = endings.get(gram, ()) + sentences
-        return LeakIndex(self.core | other.core, self.every | other.every, endings)
+        for ngram, sentences in other.endings.items():
+            endings[ngram] = endings.get(ngram, ()) + sentences
+        return NgramIndex(self.core_ngrams | other.core_ngrams, self.all_ngrams | other.all_ngrams, endings)
 
-    def without(self, texts: Iterable[str]) -> "LeakIndex":
+    def without(self, texts: Iterable[str]) -> "NgramIndex":
         """Return an index in which what the texts say begins no leak."""
-        known = [letters_of(text) for text in texts]
-        told = self.core.intersection(gram for letters in known for gram in _grams(letters))
+        known = [extract_letters(text) for text in texts]
+        told = self.core_ngrams.intersection(ngram for letters in known for ngram in _iter_ngrams(letters))
         if not told:
             return self
         left = {
-            gram: tuple(sentence for sentence in sentences if not any(sentence in text for text in known))
-            for gram, sentences in self.endings.items()
+            ngram: tuple(sentence for sentence in sentences if not any(sentence in text for text in known))
+            for ngram, sentences in self.endings.items()
         }
-        return LeakIndex(self.core - told, self.every, left)
+        return NgramIndex(self.core_ngrams - told, self.all_ngrams, left)
 
 
 @lru_cache(maxsize=32)
-def index_of_instructions(text: str) -> LeakIndex:
+def index_instructions(text: str) -> NgramIndex:
     """Return what begins and continues a leak of instructions."""
-    letters = letters_of(text)
-    every = frozenset(_grams(letters))
-    sentences = {letters_of(part) for part in _SENTENCE_END.split(text) if _is_telling(part, _TELLING_WORDS)}
-    if _is_telling(text, 1):
+    letters = extract_letters(text)
+    every = frozenset(_iter_ngrams(letters))
+    sentences = {
+        extract_letters(part)
+        for part in _SENTENCE_END.split(text)
+        if _is_distinctive(part, _DISTINCTIVE_WORDS)
+    }
+    if _is_distinctive(text, 1):
         sentences.add(letters)
     said = [quote for match in _QUOTED.finditer(text) for quote in match.groups() if quote]
-    return LeakIndex(every, every, _by_last_gram(sentences)).without([*PHRASES, *said])
+    return NgramIndex(every, every, _group_by_last_ngram(sentences)).without([*COMMON_PHRASES, *said])
 
 
-def index_of_block(frame: str, tag: str, text: str) -> LeakIndex:
+def index_block(frame: str, tag: str, text: str) -> NgramIndex:
     """Return what begins a leak of a block from memory, its frame, and what continues it, the rest."""
-    core = frozenset(_grams(letters_of(frame)))
-    return LeakIndex(core, core | frozenset(_grams(letters_of(text))), _by_last_gram({letters_of(tag)}))
+    core = frozenset(_iter_ngrams(extract_letters(frame)))
+    return NgramIndex(
+        core,
+        core | frozenset(_iter_ngrams(extract_letters(text))),
+        _group_by_last_ngram({extract_letters(tag)}),
+    )
 
 
-def _grams(letters: str) -> Iterator[str]:
-    return (letters[place : place + GRAM] for place in range(len(letters) - GRAM + 1))
+def _iter_ngrams(letters: str) -> Iterator[str]:
+    return (letters[place : place + NGRAM] for place in range(len(letters) - NGRAM + 1))
 
 
-def _is_telling(text: str, telling: int) -> bool:
+def _is_distinctive(text: str, minimum: int) -> bool:
     """Whether a short text, said as a whole, is more than a common phrase."""
-    letters = letters_of(text)
+    letters = extract_letters(text)
     words = re.findall(r"\w+", text.casefold())
     is_wide = len(letters) > len(text)
-    if len(letters) < _SHORTEST_SENTENCE or (len(words) < _FEWEST_WORDS and not is_wide):
+    if len(letters) < _MIN_SENTENCE or (len(words) < _MIN_WORDS and not is_wide):
         return False
-    return is_wide or sum(word not in PLAIN_WORDS for word in words) >= telling
+    return is_wide or sum(word not in COMMON_WORDS for word in words) >= minimum
 
 
-def _by_last_gram(sentences: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _group_by_last_ngram(sentences: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for sentence in sentences:
-        gram = sentence[-GRAM:]
-        found[gram] = (*found.get(gram, ()), sentence)
+        ngram = sentence[-NGRAM:]
+        found[ngram] = (*found.get(ngram, ()), sentence)
     return found

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from recollect.guards.detection import Detection
 from recollect.guards.pii.context_words import has_any
-from recollect.guards.pii.finding import Finding, Kind
+from recollect.guards.pii.kinds import DataKind
 
 _LABEL = (
     r"(?<!\w)(?:d\.?o\.?b\.?|date[ _]of[ _]birth|birth[ _-]?(?:date|day)|born"
@@ -30,19 +31,19 @@ _DATE = (
 )
 _GAP = r"[^\d\n]{0,16}?"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
-_LONGEST_REST = 48  # a gap and a date
-_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,{_LONGEST_REST}}})\Z", re.IGNORECASE)
-_NAMES = re.compile(_LABEL, re.IGNORECASE)
+_MAX_REST = 48  # a gap and a date
+_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,{_MAX_REST}}})\Z", re.IGNORECASE)
+_LABELS = re.compile(_LABEL, re.IGNORECASE)
 _WORDS = ("dob", "d.o.b", "born", "birth", "geb", "naiss", "naci", "nato", "nata", "nasci", "urodz", "ur.")
 _OTHER_WORDS = ("né", "föd", "fød", "рожд", "родил", "生", "출생")
-_LONGEST_LABEL = 20
-_WIDTH = _LONGEST_LABEL + _LONGEST_REST
+_MAX_LABEL = 20
+_WIDTH = _MAX_LABEL + _MAX_REST
 
 
-def _find(text: str) -> Iterator[Finding]:
+def _find(text: str) -> Iterator[Detection]:
     if _has_words(text.lower()):
         for found in _BIRTH.finditer(text):
-            yield Finding("dob", *found.span("date"), 0.9)
+            yield Detection("dob", *found.span("date"), 0.9)
 
 
 def _open_from(text: str) -> int:
@@ -54,13 +55,13 @@ def _open_from(text: str) -> int:
     return len(text) - len(tail) + found.start("rest") if found else len(text)
 
 
-BIRTHS = Kind("dob", _find, _open_from, best=0.9)
+BIRTHS = DataKind("dob", _find, _open_from, best=0.9)
 
 
-def names_birth(text: str, start: int) -> bool:
+def has_birth_words(text: str, start: int) -> bool:
     """Whether words at or after a place say that a date of birth follows."""
-    start = max(0, start - _LONGEST_LABEL)
-    return _has_words(text[start:].lower()) and _NAMES.search(text, start) is not None
+    start = max(0, start - _MAX_LABEL)
+    return _has_words(text[start:].lower()) and _LABELS.search(text, start) is not None
 
 
 def _has_words(text: str) -> bool:

@@ -17,7 +17,7 @@ from recollect.guards.holdback import (
     WholeText,
     apply_spans,
     merge_spans,
-    spans_after,
+    shift_spans,
 )
 from recollect.guards.json_texts import map_named_texts
 from recollect.guards.stream_guard import StreamGuard, TextStream
@@ -151,14 +151,14 @@ class SpanGuard(StreamGuard):
     def _clean_text(self, text: str, ctx: RunContext, name: str = "") -> str:
         if not text:
             return text
-        label = _label(name) if name else ""
+        label = _make_label(name) if name else ""
         labelled, start = label + text, len(label)
-        spans = spans_after(self.find_merged(labelled, start, ctx), start)
+        spans = shift_spans(self.find_merged(labelled, start, ctx), start)
         self.report(labelled, start, len(labelled), ctx)
         return apply_spans(text, spans)
 
 
-def _label(name: str) -> str:
+def _make_label(name: str) -> str:
     """Return a name as words before a value: `phoneNumber` and `phone_number` as "phone Number: "."""
     return f"{_WORD_BORDER.sub(' ', name[-_LONGEST_NAME:])}: "
 

@@ -15,40 +15,41 @@ from recollect.text.folding import fold_character
 BREAK = "\0"
 """Stands for a long gap; it is part of no text that is looked for."""
 
-LONGEST_GAP = 8
+MAX_GAP = 8
 """How many other characters may stand between two letters of one match."""
 
-_WIDE = 0x2E80
+_FIRST_WIDE = 0x2E80
 _REPEATED = 3
-_MOST_LETTERS = 4  # of one character: a few stand for whole sentences, which would be slow to look at
-_OTHERS = punctuation + whitespace + "".join(map(chr, range(32))) + "\x7f"
+_MAX_LETTERS = 4  # of one character: a few stand for whole sentences, which would be slow to look at
+_NOT_LETTERS = punctuation + whitespace + "".join(map(chr, range(32))) + "\x7f"
 _LOWER = {ord(letter): letter.lower() for letter in ascii_letters + digits}
-_LETTERS = {**_LOWER, **dict.fromkeys(map(ord, _OTHERS))}
-_GAPS = bytes(ord(_LOWER.get(code, " ")) for code in range(256))  # bytes are looked up much faster than text
-_LONG_GAP = " " * (LONGEST_GAP + 1)
-_MOST_FORMS = 8192
+_LETTERS = {**_LOWER, **dict.fromkeys(map(ord, _NOT_LETTERS))}
+# Bytes are looked up much faster than text.
+_ASCII_ALIGNED = bytes(ord(_LOWER.get(code, " ")) for code in range(256))
+_LONG_GAP = " " * (MAX_GAP + 1)
+_MAX_CACHED = 8192
 
 
-def letters_of(text: str) -> str:
+def extract_letters(text: str) -> str:
     """Return the letters of a text alone."""
-    return text.translate(_LETTERS) if text.isascii() else "".join(map(_folded, text))
+    return text.translate(_LETTERS) if text.isascii() else "".join(map(_fold, text))
 
 
-def plain_form(text: str) -> str:
+def align_letters(text: str) -> str:
     """Return a plain text with its letters in their places and blanks between them, or nothing.
 
     It is plain if no character stands for several letters, and there is no long gap.
     """
-    form = text.encode().translate(_GAPS).decode() if text.isascii() else text.translate(_FORMS)
+    form = text.encode().translate(_ASCII_ALIGNED).decode() if text.isascii() else text.translate(_ALIGNED)
     return "" if _LONG_GAP in form or BREAK in form else form
 
 
-def letters_and_places(text: str, start: int) -> tuple[str, list[int]]:
+def locate_letters(text: str, start: int) -> tuple[str, list[int]]:
     """Return the letters of a text and where each of them stands, counted from a start."""
     if text.isascii():
-        places = [place for place, mark in enumerate(text, start) if mark.isalnum()]
+        places = [place for place, character in enumerate(text, start) if character.isalnum()]
         return text.translate(_LETTERS), places
-    folded = [_folded(mark) for mark in text]
+    folded = [_fold(character) for character in text]
     return "".join(folded), [place for place, part in enumerate(folded, start) for _ in part]
 
 
@@ -73,7 +74,7 @@ class LetterReader:
 
         A break stands where the last character of a long gap is, and comes as soon as that has.
         """
-        letters, places = letters_and_places(text, self._end)
+        letters, places = locate_letters(text, self._end)
         self._end += len(text)
         if places and self._is_gapless(places):
             self._last = places[-1]
@@ -82,7 +83,7 @@ class LetterReader:
         out: list[str] = []
         where: list[int] = []
         for letter, place in zip(letters, places, strict=True):
-            if place - self._last > LONGEST_GAP:
+            if place - self._last > MAX_GAP:
                 self._break_before(place, out, where)
             out.append(letter)
             where.append(place)
@@ -94,36 +95,36 @@ class LetterReader:
     def _is_gapless(self, places: list[int]) -> bool:
         widest = max(map(sub, islice(places, 1, None), places), default=0)
         first = 0 if self.is_broken else places[0] - self._last
-        return max(widest, first, self._end - places[-1]) <= LONGEST_GAP + 1
+        return max(widest, first, self._end - places[-1]) <= MAX_GAP + 1
 
     def _break_before(self, place: int, out: list[str], where: list[int]) -> None:
-        end = self._last + 1 + LONGEST_GAP
+        end = self._last + 1 + MAX_GAP
         if not self.is_broken and place > end:
             out += BREAK * self._breaks
             where += [end] * self._breaks
             self.is_broken = True
 
 
-class _Forms(dict[int, str]):
+class _AlignedCharacters(dict[int, str]):
     """What stands in a plain text for each character, found out when it is first seen."""
 
     def __missing__(self, code: int) -> str:
         """Return a letter, a blank for what is none, or a break for what no plain text has."""
-        mark = chr(code)
-        letters = _folded(mark)
-        is_simple = len(letters) == mark.isalnum()
+        character = chr(code)
+        letters = _fold(character)
+        is_simple = len(letters) == character.isalnum()
         form = (letters or " ") if is_simple else BREAK
-        if len(self) < _MOST_FORMS:
+        if len(self) < _MAX_CACHED:
             self[code] = form
         return form
 
 
-_FORMS = _Forms()
+_ALIGNED = _AlignedCharacters()
 
 
 @lru_cache(maxsize=8192)
-def _folded(mark: str) -> str:
-    """Return the letters of one character: none for a mark or a blank, several for a ligature."""
-    plain = unicodedata.normalize("NFKD", fold_character(mark))
-    letters = "".join(filter(str.isalnum, plain))[:_MOST_LETTERS]
-    return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _WIDE else letters
+def _fold(character: str) -> str:
+    """Return the letters of one character: none for punctuation or a blank, several for a ligature."""
+    plain = unicodedata.normalize("NFKD", fold_character(character))
+    letters = "".join(filter(str.isalnum, plain))[:_MAX_LETTERS]
+    return letters * _REPEATED if len(letters) == 1 and ord(letters) >= _FIRST_WIDE else letters
