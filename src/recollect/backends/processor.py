@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 LABEL = "recalled from the memory gateway"
 """What the block of recalled items is called in the prompt."""
 
-MOST_CHARACTERS = 2_000
+MAX_ITEM_CHARACTERS = 2_000
 """How much of one item's text the model is shown."""
 
-MOST_IN_ALL = 24_000
+MAX_TOTAL_CHARACTERS = 24_000
 """How much of all items together the model is shown; what is beyond is left out, the last first."""
 
-MOST_ITEMS = 100
+MAX_ITEMS = 100
 """How many items the model is shown."""
 
-LONGEST_SOURCE = 200
+MAX_SOURCE_CHARACTERS = 200
 """How much the model is shown of where an item comes from."""
 
 _ASKED_AT = "asked_at"
@@ -60,18 +60,18 @@ class BackendProcessor(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put the snapshot, and what was recalled, before the conversation."""
         ctx.state[_ASKED_AT] = now()
-        prompt = _said(messages, "user")
+        prompt = _find_last_text(messages, "user")
         if not prompt:
             return messages
         run = StartedRun(ctx.ids.thread_id or "", ctx.run_id, prompt)
         try:
             found = await self._backend.recall_before_run(run)
         except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the chat goes on
-            ctx.degrade(_told(self._backend, error))
+            ctx.degrade(_sanitize_error(self._backend, error))
             return messages
         if found.problems:
             ctx.degrade(reported(found.problems))
-        for brought in _brought_in(found, ctx):
+        for brought in _make_messages(found, ctx):
             messages = insert(messages, [brought])
         return messages
 
@@ -80,7 +80,7 @@ class BackendProcessor(Processor):
 
         A run without a prompt or without an answer leaves nothing, and neither does one that was broken off.
         """
-        prompt, answer = _said(messages, "user"), _said(messages, "assistant")
+        prompt, answer = _find_last_text(messages, "user"), _find_last_text(messages, "assistant")
         if prompt and answer and not any(message.metadata.get(ABORTED) for message in messages):
             asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
             run = CompletedRun(
@@ -99,7 +99,7 @@ class BackendProcessor(Processor):
         try:
             await self._backend.persist_after_run(run)
         except Exception as error:
-            told = _told(self._backend, error)
+            told = _sanitize_error(self._backend, error)
             if told is error:
                 raise
             raise told from None
@@ -112,13 +112,13 @@ class BackendProcessor(Processor):
             ctx.degrade(RecollectError(str(error)) if isinstance(error, WrongOwnerError) else error)
 
 
-def _said(messages: Sequence[Message], role: str) -> str:
+def _find_last_text(messages: Sequence[Message], role: str) -> str:
     """Return what was said last in this run by the user or the assistant."""
     texts = [m.text for m in messages if m.role == role and m.origin in ("input", "response") and m.text]
     return texts[-1] if texts else ""
 
 
-def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
+def _make_messages(found: Recollection, ctx: RunContext) -> list[Message]:
     brought: list[Message] = []
     if snapshot := found.snapshot_parts():
         brought.append(
@@ -131,7 +131,7 @@ def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
             Message("system", content, id=f"{ctx.run_id}:recalled", origin="memory", kind="recalled")
         )
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
-    sources = [_facts(found.items[place]) for place in shown]
+    sources = [_describe_source(found.items[place]) for place in shown]
     ctx.details(facts | ({"items": sources} if sources else {}))
     return brought
 
@@ -139,8 +139,8 @@ def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
 def quote_items(items: Sequence[RecalledItem]) -> dict[int, str]:
     """Return the items that have something to show, by their places, as far as they fit."""
     shown: dict[int, str] = {}
-    left = MOST_IN_ALL
-    for place, item in enumerate(items[:MOST_ITEMS]):
+    left = MAX_TOTAL_CHARACTERS
+    for place, item in enumerate(items[:MAX_ITEMS]):
         line = _quote_item(item)
         left -= len(line)
         if left < 0:
@@ -151,14 +151,16 @@ def quote_items(items: Sequence[RecalledItem]) -> dict[int, str]:
 
 
 def _quote_item(item: RecalledItem) -> str:
-    text = quote(item.text, MOST_CHARACTERS)
-    source = quote_inline(item.resource_uri or item.session_id or item.source_scope or "", LONGEST_SOURCE)
+    text = quote(item.text, MAX_ITEM_CHARACTERS)
+    source = quote_inline(
+        item.resource_uri or item.session_id or item.source_scope or "", MAX_SOURCE_CHARACTERS
+    )
     if not text:
         return ""
     return f"{BULLET}({source}) {text}" if source else f"{BULLET}{text}"
 
 
-def _facts(item: RecalledItem) -> dict[str, object]:
+def _describe_source(item: RecalledItem) -> dict[str, object]:
     """Return where an item comes from and how well it fits, for the trace, without quoting it."""
     names = {
         "source_scope": item.source_scope,
@@ -167,10 +169,10 @@ def _facts(item: RecalledItem) -> dict[str, object]:
         "id": item.id,
     }
     facts: dict[str, object] = {} if item.score is None else {"score": item.score}
-    return facts | {key: quote_inline(name, LONGEST_SOURCE) for key, name in names.items() if name}
+    return facts | {key: quote_inline(name, MAX_SOURCE_CHARACTERS) for key, name in names.items() if name}
 
 
-def _told(backend: MemoryBackend, error: Exception) -> RecollectError:
+def _sanitize_error(backend: MemoryBackend, error: Exception) -> RecollectError:
     """Return an error that may be shown: of a foreign one, which may quote anything, only its type."""
     if isinstance(error, RecollectError):
         return error

@@ -225,8 +225,8 @@ def test_a_variable_that_is_no_text_is_refused(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("address", [f"postgresql://u:{KEY}@h/d", f"postgresql://h/d?user=u&password={KEY}"])
 def test_the_password_of_a_store_is_not_shown(tmp_path: Path, address: str) -> None:
-    """Neither by the repr of the configuration nor by the status of the engine."""
+    """Neither by the repr of the configuration nor by the status of the runtime."""
     load(tmp_path, {"store": address})
-    engine = EngineLoader(tmp_path).load()
-    assert KEY not in repr(engine.config) + json.dumps(engine.status())
-    assert "/d" in str(engine.status()["store"])
+    runtime = EngineLoader(tmp_path).load()
+    assert KEY not in repr(runtime.config) + json.dumps(runtime.status())
+    assert "/d" in str(runtime.status()["store"])

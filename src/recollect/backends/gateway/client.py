@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from recollect.backends.base import RecalledItem
-from recollect.backends.gateway.http import Answer, Failure, JsonPoster
+from recollect.backends.gateway.http import Failure, JsonPoster, JsonResponse
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
 from recollect.messages import clean_text
 from recollect.model_validation import Id, StrictModel, find_problem
@@ -26,15 +26,15 @@ from recollect.validation import check_id, check_text
 SCOPES = ("current_chat", "resources", "all_user_memory")
 """Where a gateway can be told to search."""
 
-MOST_RESULTS = 100
+MAX_TOP_K = 100
 """The largest `top_k`."""
 
-_SHORTEST_KEY = 8  # a shorter one may stand in an address by chance
+_MIN_KEY_LENGTH = 8  # a shorter one may stand in an address by chance
 
 _Operation: TypeAlias = Literal["search", "add", "flush"]
 
 
-def _check_address(address: str) -> str:
+def _check_url(address: str) -> str:
     """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
     check_id(address, "")
     try:
@@ -79,21 +79,21 @@ class GatewayAccess(StrictModel):
 
     user_id: Id = Field(description="the id of the user whose memory it is")
     user_key: Key
-    base_url: Annotated[str, AfterValidator(_check_address)] = Field(
+    base_url: Annotated[str, AfterValidator(_check_url)] = Field(
         description="the gateway's address, as in http://127.0.0.1:8010"
     )
     scope: Scopes
     app_id: Id = "default"
     project_id: Id = "default"
-    top_k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = 8
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
 
     @field_validator("base_url")
     @classmethod
-    def _check_apart(cls, address: str, info: ValidationInfo) -> str:
+    def _check_key_not_in_url(cls, address: str, info: ValidationInfo) -> str:
         """Refuse a key within the address, which every status shows."""
         key = info.data["user_key"].get_secret_value() if "user_key" in info.data else ""
-        if len(key) >= _SHORTEST_KEY and key in address:
+        if len(key) >= _MIN_KEY_LENGTH and key in address:
             raise InvalidArgumentError("", "holds the key, which is a secret; take it out of the address")
         return address
 
@@ -147,9 +147,9 @@ class MemoryGatewayClient:
             "top_k": settings.top_k,
         }
         answer = await self._call("search", fields)
-        items = _items(answer)
+        items = _read_items(answer)
         if items is None:
-            raise _error("search", Failure("invalid_response", answer.status))
+            raise _make_error("search", Failure("invalid_response", answer.status))
         return items
 
     async def add(self, session_id: str, messages: Sequence[GatewayMessage]) -> None:
@@ -164,7 +164,7 @@ class MemoryGatewayClient:
     async def close(self) -> None:
         """Do nothing: no connection outlives its call."""
 
-    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> Answer:
+    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> JsonResponse:
         """Post to the operation's path and return what came back."""
         settings = self.settings
         payload = {
@@ -174,61 +174,61 @@ class MemoryGatewayClient:
             "app_id": settings.app_id,
             "project_id": settings.project_id,
         }
-        outcome = await self._poster.post(self._base_url + _path(operation), payload)
+        outcome = await self._poster.post(self._base_url + _make_path(operation), payload)
         # Here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
         if isinstance(outcome, Failure):
-            raise _error(operation, outcome)
+            raise _make_error(operation, outcome)
         return outcome
 
 
-def _check_object(operation: _Operation, answer: Answer) -> None:
+def _check_object(operation: _Operation, answer: JsonResponse) -> None:
     """Refuse an answer that no gateway gives; the document says nothing of it, so it may also be empty."""
     if not isinstance(answer.value, dict | None):
-        raise _error(operation, Failure("invalid_response", answer.status))
+        raise _make_error(operation, Failure("invalid_response", answer.status))
 
 
-def _path(operation: _Operation) -> str:
+def _make_path(operation: _Operation) -> str:
     return f"/memories/{operation}"
 
 
-def _error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
-    return MemoryGatewayError(operation, _path(operation), failure.category, failure.status)
+def _make_error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
+    return MemoryGatewayError(operation, _make_path(operation), failure.category, failure.status)
 
 
-def _items(answer: Answer) -> list[RecalledItem] | None:
+def _read_items(answer: JsonResponse) -> list[RecalledItem] | None:
     """Return the usable results of an answer, or None where it has no list of them."""
-    results = _fields_of(answer.value).get("results")
+    results = _as_mapping(answer.value).get("results")
     if not isinstance(results, list):
         return None
-    items = (_item(result) for result in cast("list[object]", results))
+    items = (_read_item(result) for result in cast("list[object]", results))
     return [item for item in items if item is not None]
 
 
-def _item(result: object) -> RecalledItem | None:
+def _read_item(result: object) -> RecalledItem | None:
     """Return what is used of a result, or None where it has no text."""
-    found = _fields_of(result)
-    text = _text(found.get("text"))
+    found = _as_mapping(result)
+    text = _read_text(found.get("text"))
     if text is None:
         return None
     return RecalledItem(
         text=text,
-        id=_text(found.get("id")),
-        session_id=_text(found.get("session_id")),
-        score=_number(found.get("score")),
-        source_scope=_text(found.get("source_scope")),
-        resource_uri=_text(found.get("resource_uri")),
+        id=_read_text(found.get("id")),
+        session_id=_read_text(found.get("session_id")),
+        score=_read_number(found.get("score")),
+        source_scope=_read_text(found.get("source_scope")),
+        resource_uri=_read_text(found.get("resource_uri")),
     )
 
 
-def _fields_of(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _text(value: object) -> str | None:
+def _read_text(value: object) -> str | None:
     return clean_text(value) if isinstance(value, str) and value.strip() else None
 
 
-def _number(value: object) -> float | None:
+def _read_number(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:

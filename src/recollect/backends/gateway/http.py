@@ -1,8 +1,8 @@
 """One POST of JSON to a memory gateway: bounded in time and size, and quiet about what it carried.
 
-The body holds the user's key, and an exception of an HTTP library holds on to the request. So nothing is
-raised here: a call comes back as an `Answer` or a `Failure`, and what went wrong below is dropped with all of
-its frames. Environment proxies are not used, redirects are not followed, nothing is tried twice.
+The body holds the user's key, and an exception of an HTTP library keeps a reference to the request. So this
+module raises nothing: a call returns a `JsonResponse` or a `Failure`, and the library's exception is dropped
+with all of its frames. Environment proxies are not used, redirects are not followed, nothing is sent twice.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream
     from httpx2 import Response
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """The longest answer that is read."""
 
 Category: TypeAlias = Literal[
@@ -39,7 +39,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JsonResponse:
     """The JSON value of an answer, None also where there was no body, and its HTTP status.
 
     The value is not shown: a careless server repeats what it was sent.
@@ -72,7 +72,7 @@ class JsonPoster:
         self._tls = httpx2.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._timeout_seconds = timeout_seconds
 
-    async def post(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
+    async def post(self, url: str, payload: Mapping[str, object]) -> JsonResponse | Failure:
         """Post a payload, whose secrets are revealed only on the wire."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -86,25 +86,25 @@ class JsonPoster:
             left.__context__ = None
             raise left.with_traceback(None) from None
 
-    async def _exchange(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
+    async def _exchange(self, url: str, payload: Mapping[str, object]) -> JsonResponse | Failure:
         import httpx2
 
-        opened = _Opened()
+        connections = _Connections()
         request = httpx2.Request(
-            "POST", url, headers=_HEADERS, content=_encoded(payload), extensions={"trace": opened.note}
+            "POST", url, headers=_HEADERS, content=_encode(payload), extensions={"trace": connections.note}
         )
         try:
             async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
                 response = await transport.handle_async_request(request)
                 try:
-                    return _refused(response) or await _read(response)
+                    return _check_response(response) or await _read_body(response)
                 finally:
                     await response.aclose()
         finally:
-            await opened.close()
+            await connections.close()
 
 
-class _Opened:
+class _Connections:
     """The connections of one call: a call that is cancelled while TLS begins would leave its own open."""
 
     def __init__(self) -> None:
@@ -121,12 +121,12 @@ class _Opened:
             await stream.aclose()
 
 
-def _encoded(payload: Mapping[str, object]) -> bytes:
+def _encode(payload: Mapping[str, object]) -> bytes:
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=SecretStr.get_secret_value)
     return text.encode("utf-8", "replace")
 
 
-def _refused(response: "Response") -> Failure | None:
+def _check_response(response: "Response") -> Failure | None:
     """Say what is wrong with an answer before any of it is read."""
     status = response.status_code
     if response.is_redirect:
@@ -138,15 +138,15 @@ def _refused(response: "Response") -> Failure | None:
     return None
 
 
-async def _read(response: "Response") -> Answer | Failure:
+async def _read_body(response: "Response") -> JsonResponse | Failure:
     body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > MOST_BYTES:
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > MAX_BYTES:
             return Failure("too_large", response.status_code)
     if not body.strip():
-        return Answer(None, response.status_code)
+        return JsonResponse(None, response.status_code)
     try:
-        return Answer(json.loads(body), response.status_code)
+        return JsonResponse(json.loads(body), response.status_code)
     except (ValueError, RecursionError):
         return Failure("invalid_json", response.status_code)
