@@ -1,6 +1,6 @@
-"""The long-term memory that lives behind a memory gateway: searched before a run, added to after it.
+"""Long-term memory on a memory gateway: searched before a run, added to after it.
 
-What goes wrong with the gateway becomes an event and nothing else; what goes wrong with the events is raised.
+A failure of the gateway is recorded as an event and raises nothing. A failure to record an event is raised.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClien
 from recollect.errors import MemoryGatewayError
 
 MAX_QUERY_CHARACTERS = 8_000
-"""How many characters of a prompt are searched with."""
+"""How many characters of a prompt are sent as the query."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -27,12 +27,11 @@ class MemoryGatewayBackend:
     )
 
     def __init__(self, client: MemoryGatewayClient, audit: AuditLog) -> None:
-        """Take the client, and where to write down what was done."""
         self._client = client
         self._audit = audit
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
-        """Search with the prompt; nothing is recalled where the gateway fails."""
+        """Search with the prompt; if the gateway fails, nothing is recalled."""
         try:
             items = await self._client.search(run.session_id, run.prompt[:MAX_QUERY_CHARACTERS])
         except MemoryGatewayError as error:
@@ -45,7 +44,7 @@ class MemoryGatewayBackend:
         return Recollection()
 
     async def persist_after_run(self, run: CompletedRun) -> None:
-        """Add what was asked and answered, once, and flush once where that succeeded."""
+        """Add prompt and answer once, and flush once if that succeeded."""
         session_id = f"chat:{run.session_id}"
         messages = self._make_messages(run)
         if failed := await _catch_failure(self._client.add(session_id, messages)):
@@ -55,17 +54,17 @@ class MemoryGatewayBackend:
         try:
             await self._record("memory_gateway_add_succeeded", added, run)
         except Exception:
-            # What was added is flushed, also where nobody can write it down.
+            # The gateway has the messages, so flush them even if the event could not be written.
             await self._flush(session_id, run)
             raise
         await self._flush(session_id, run)
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
-        """Return nothing: the model does not change this memory itself."""
+        """Return no tools: the model does not change this memory itself."""
         return ()
 
     def status(self) -> dict[str, object]:
-        """Return how it is set up, without the key."""
+        """Return the settings without the key."""
         settings = self._client.settings
         return {
             "mode": self.name,
@@ -93,7 +92,7 @@ class MemoryGatewayBackend:
         await self._audit.record(name, payload, session_id=run.session_id, run_id=run.run_id)
 
     def _make_messages(self, run: CompletedRun) -> list[GatewayMessage]:
-        """Return what was asked and what was answered; the answer is later, whatever the clock did."""
+        """Return prompt and answer; the answer's time is always later, even if the clock went back."""
         settings = self._client.settings
         asked = max(_to_milliseconds(run.asked_at), 1)
         answered = max(_to_milliseconds(run.answered_at), asked + 1)
@@ -112,7 +111,7 @@ async def _catch_failure(call: Awaitable[None]) -> dict[str, object] | None:
 
 
 def _describe_failure(error: MemoryGatewayError) -> dict[str, object]:
-    """Return what an event may say of a failure."""
+    """Return what an event may contain about a failure."""
     facts: dict[str, object] = {"operation": error.operation, "category": error.category}
     return facts if error.status is None else {**facts, "status": error.status}
 

@@ -1,4 +1,4 @@
-"""The client of a memory gateway: its three paths, what they are sent, and what is believed of answers."""
+"""The client of a memory gateway: its settings, its three operations, and the validation of responses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,37 +24,37 @@ from recollect.model_validation import Id, StrictModel, find_problem
 from recollect.validation import check_id, check_text
 
 SCOPES = ("current_chat", "resources", "all_user_memory")
-"""Where a gateway can be told to search."""
+"""What a gateway can search."""
 
 MAX_TOP_K = 100
-"""The largest `top_k`."""
+"""The maximum of `top_k`."""
 
-_MIN_KEY_LENGTH = 8  # a shorter one may stand in an address by chance
+_MIN_KEY_LENGTH = 8  # a shorter key may occur in a URL by chance
 
 _Operation: TypeAlias = Literal["search", "add", "flush"]
 
 
-def _check_url(address: str) -> str:
-    """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
-    check_id(address, "")
+def _check_url(url: str) -> str:
+    """Reject all but a plain HTTP URL; the errors do not quote it, because it may hold a password."""
+    check_id(url, "")
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        is_alone = "@" not in parts.netloc and not parts.query and not parts.fragment
+        is_plain = "@" not in parts.netloc and not parts.query and not parts.fragment
     except ValueError:
-        is_usable, is_alone = False, True
-    if not is_alone:
-        raise InvalidArgumentError("", "must be an address alone: no user, password, query or fragment")
-    # The parser overlooks line breaks.
-    if not is_usable or not address.isprintable() or " " in address:
-        raise InvalidArgumentError("", "must be an address as http://127.0.0.1:8010")
-    return address
+        is_usable, is_plain = False, True
+    if not is_plain:
+        raise InvalidArgumentError("", "must be a URL without user, password, query and fragment")
+    # The parser silently drops line breaks.
+    if not is_usable or not url.isprintable() or " " in url:
+        raise InvalidArgumentError("", "must be a URL such as http://127.0.0.1:8010")
+    return url
 
 
 def _check_key(value: object) -> SecretStr:
-    """Take a key that is out of sight already: a plain text would stand in tracebacks."""
+    """Accept only a `SecretStr`: a plain text would show up in tracebacks."""
     if not isinstance(value, SecretStr):
-        raise InvalidArgumentError("", "must be a SecretStr of Pydantic")
+        raise InvalidArgumentError("", "must be a pydantic.SecretStr")
     if not check_text(value.get_secret_value(), "").strip():
         raise InvalidArgumentError("", "must not be empty")
     return value
@@ -68,19 +68,19 @@ def _check_scope(value: object) -> tuple[str, ...]:
 
 
 Key: TypeAlias = Annotated[SecretStr, BeforeValidator(_check_key)]
-"""The key of a user."""
+"""The user's key, as a secret that is not empty."""
 
 Scopes: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_check_scope)]
-"""Where to search."""
+"""At least one of `SCOPES`, each at most once."""
 
 
 class GatewayAccess(StrictModel):
-    """Where a memory gateway is, whose memory it holds for us, and how it is searched."""
+    """How to reach and search a memory gateway, and the user whose memory it holds."""
 
     user_id: Id = Field(description="the id of the user whose memory it is")
     user_key: Key
     base_url: Annotated[str, AfterValidator(_check_url)] = Field(
-        description="the gateway's address, as in http://127.0.0.1:8010"
+        description="the gateway's URL, such as http://127.0.0.1:8010"
     )
     scope: Scopes
     app_id: Id = "default"
@@ -90,16 +90,18 @@ class GatewayAccess(StrictModel):
 
     @field_validator("base_url")
     @classmethod
-    def _check_key_not_in_url(cls, address: str, info: ValidationInfo) -> str:
-        """Refuse a key within the address, which every status shows."""
+    def _check_key_not_in_url(cls, url: str, info: ValidationInfo) -> str:
+        """Reject a URL that contains the key: every status shows the URL."""
         key = info.data["user_key"].get_secret_value() if "user_key" in info.data else ""
-        if len(key) >= _MIN_KEY_LENGTH and key in address:
-            raise InvalidArgumentError("", "holds the key, which is a secret; take it out of the address")
-        return address
+        if len(key) >= _MIN_KEY_LENGTH and key in url:
+            raise InvalidArgumentError(
+                "", "contains the user's key, which is a secret; remove it from the URL"
+            )
+        return url
 
 
 class GatewaySettings(GatewayAccess):
-    """Where a memory gateway is, whose memory it holds for us, how it is searched, and who we are there."""
+    """All settings of the client: the gateway's, and the id under which it stores our answers."""
 
     agent_id: Id = "recollect"
 
@@ -112,13 +114,13 @@ class GatewaySettings(GatewayAccess):
                 place, problem = find_problem(error)
             else:
                 return
-            values.clear()  # a traceback can show the variables, and an address may hold a password
+            values.clear()  # a traceback can show the variables, and a URL may hold a password
             raise InvalidArgumentError(place, problem)
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayMessage:
-    """One message of a turn as a gateway keeps it; the time is in milliseconds since 1970, UTC."""
+    """One message of a turn as a gateway stores it; the timestamp is in milliseconds since 1970, UTC."""
 
     sender_id: str
     role: Literal["user", "assistant"]
@@ -127,10 +129,9 @@ class GatewayMessage:
 
 
 class MemoryGatewayClient:
-    """Speaks to a memory gateway; a call that fails is a `MemoryGatewayError`, and is not tried again."""
+    """Calls a memory gateway; a failed call raises a `MemoryGatewayError` and is not retried."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        """Take the settings; nothing is sent yet."""
         self.settings = settings
         self._base_url = settings.base_url.rstrip("/")
         self._poster = JsonPoster(
@@ -138,7 +139,7 @@ class MemoryGatewayClient:
         )
 
     async def search(self, conversation_id: str, query: str) -> list[RecalledItem]:
-        """Return what the gateway recalls for a question; results without text are left out."""
+        """Return what the gateway recalls for a query; results without text are left out."""
         settings = self.settings
         fields = {
             "conversation_id": conversation_id,
@@ -153,19 +154,18 @@ class MemoryGatewayClient:
         return items
 
     async def add(self, session_id: str, messages: Sequence[GatewayMessage]) -> None:
-        """Have the gateway keep messages of a session."""
+        """Add messages to a session of the gateway."""
         fields = {"session_id": session_id, "messages": [asdict(message) for message in messages]}
         _check_object("add", await self._call("add", fields))
 
     async def flush(self, session_id: str) -> None:
-        """Have the gateway make memories of what was added to a session."""
+        """Make the gateway turn the added messages of a session into memories."""
         _check_object("flush", await self._call("flush", {"session_id": session_id}))
 
     async def close(self) -> None:
-        """Do nothing: no connection outlives its call."""
+        """Do nothing: every call closes its own connection."""
 
     async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> JsonResponse:
-        """Post to the operation's path and return what came back."""
         settings = self.settings
         payload = {
             "user_id": settings.user_id,
@@ -175,14 +175,14 @@ class MemoryGatewayClient:
             "project_id": settings.project_id,
         }
         outcome = await self._poster.post(self._base_url + _make_path(operation), payload)
-        # Here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
+        # Raise here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
         if isinstance(outcome, Failure):
             raise _make_error(operation, outcome)
         return outcome
 
 
 def _check_object(operation: _Operation, answer: JsonResponse) -> None:
-    """Refuse an answer that no gateway gives; the document says nothing of it, so it may also be empty."""
+    """Reject a body that is not a JSON object; the protocol does not specify it, so it may be empty."""
     if not isinstance(answer.value, dict | None):
         raise _make_error(operation, Failure("invalid_response", answer.status))
 
@@ -196,7 +196,7 @@ def _make_error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
 
 
 def _read_items(answer: JsonResponse) -> list[RecalledItem] | None:
-    """Return the usable results of an answer, or None where it has no list of them."""
+    """Return the usable results of a response, or None if it has no list of them."""
     results = _as_mapping(answer.value).get("results")
     if not isinstance(results, list):
         return None
@@ -205,7 +205,7 @@ def _read_items(answer: JsonResponse) -> list[RecalledItem] | None:
 
 
 def _read_item(result: object) -> RecalledItem | None:
-    """Return what is used of a result, or None where it has no text."""
+    """Return a result without unknown fields, or None if it has no text."""
     found = _as_mapping(result)
     text = _read_text(found.get("text"))
     if text is None:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 MAX_BYTES = 4 * 1024 * 1024
-"""The longest answer that is read."""
+"""The longest response that is read."""
 
 Category: TypeAlias = Literal[
     "timeout", "connection", "http_status", "redirect", "invalid_json", "invalid_response", "too_large"
 ]
-"""What can go wrong with a call."""
+"""How a call can fail."""
 
 _HEADERS = {
     "Accept": "application/json",
-    # A compressed answer could be far longer than what is counted while it comes in.
+    # A compressed response could expand far beyond the bytes that are counted while it is read.
     "Accept-Encoding": "identity",
     "Connection": "close",
     "Content-Type": "application/json",
@@ -40,9 +40,9 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class JsonResponse:
-    """The JSON value of an answer, None also where there was no body, and its HTTP status.
+    """The JSON value of a response (None if it has no body) and its HTTP status.
 
-    The value is not shown: a careless server repeats what it was sent.
+    The repr leaves out the value: a careless server may echo the request.
     """
 
     value: object = field(repr=False)
@@ -51,29 +51,29 @@ class JsonResponse:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, and the HTTP status where there was one; nothing of the request or the answer."""
+    """Why a call failed, and the HTTP status if there was one; nothing of the request or the response."""
 
     category: Category
     status: int | None = None
 
 
 class JsonPoster:
-    """Posts JSON; every call has a connection of its own, so that nothing is open in between.
+    """Posts JSON; every call opens and closes its own connection.
 
-    It works in any event loop and after a fork, and no add is lost to a connection that the server has
-    meanwhile closed. On loopback that costs half a millisecond a call.
+    So it works in any event loop and after a fork, and no request is lost on a connection that the server
+    has already closed. On loopback that costs half a millisecond a call.
     """
 
     def __init__(self, *, is_secure: bool, timeout_seconds: float) -> None:
-        """Take how long a call may last from beginning to end; certificates are read here, once."""
+        """Set the time limit of a whole call; certificates are loaded here, once."""
         with requires_extra("agent"):
             import httpx2
-        # Without https it is never used, and an empty one is made faster than one with all certificates.
+        # Without https the context is never used; an empty one saves loading all certificates.
         self._tls = httpx2.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._timeout_seconds = timeout_seconds
 
     async def post(self, url: str, payload: Mapping[str, object]) -> JsonResponse | Failure:
-        """Post a payload, whose secrets are revealed only on the wire."""
+        """Post a payload; its secrets are revealed only in the bytes that are sent."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._exchange(url, payload)
@@ -105,18 +105,18 @@ class JsonPoster:
 
 
 class _Connections:
-    """The connections of one call: a call that is cancelled while TLS begins would leave its own open."""
+    """The connections of one call: the HTTP library leaks one if the call is cancelled in a TLS handshake."""
 
     def __init__(self) -> None:
         self._streams: list[AsyncNetworkStream] = []
 
     async def note(self, event: str, facts: Mapping[str, object]) -> None:
-        """Be told by the HTTP library what it does."""
+        """Collect the connections; the HTTP library calls this for each of its steps."""
         if event == "connection.connect_tcp.complete":
             self._streams.append(cast("AsyncNetworkStream", facts["return_value"]))
 
     async def close(self) -> None:
-        """Close them; a connection that is closed already is left as it is."""
+        """Close all connections; those already closed stay as they are."""
         for stream in self._streams:
             await stream.aclose()
 
@@ -127,7 +127,7 @@ def _encode(payload: Mapping[str, object]) -> bytes:
 
 
 def _check_response(response: "Response") -> Failure | None:
-    """Say what is wrong with an answer before any of it is read."""
+    """Return what is wrong with a response before its body is read."""
     status = response.status_code
     if response.is_redirect:
         return Failure("redirect", status)

@@ -111,7 +111,7 @@ def _resolve_store(given: str, info: ValidationInfo[ConfigFile]) -> str:
     """Return the store's URL; a plain path is a SQLite file, the same wherever the program is started."""
     scheme, separator, _ = given.partition("://")
     if separator and scheme.lower() not in _STORE_SCHEMES:
-        raise InvalidArgumentError("", "must be a file, or an address as postgresql://user@host/database")
+        raise InvalidArgumentError("", "must be a file, or a URL such as postgresql://user@host/database")
     if separator and scheme.lower() != "sqlite":
         return given
     try:
