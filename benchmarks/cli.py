@@ -19,9 +19,9 @@ from benchmarks.sizes import (
     StoreSizes,
     TurnSizes,
 )
+from recollect.cli.errors import CommandGroup
 from recollect.cli.options import Json
 from recollect.cli.output import progress_bar, say
-from recollect.cli.problems import CommandGroup
 from recollect.errors import InvalidArgumentError
 
 Quick = Annotated[bool, typer.Option("--quick", help="Only check that it works; the figures mean little.")]

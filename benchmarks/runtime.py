@@ -21,7 +21,7 @@ from recollect.backends.base import CompletedRun, Recollection, StartedRun
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.runtime.config.file import FILE, FOLDER
-from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loader import AgentRuntime, EngineLoader
 from recollect.runtime.loop import AgentLoop
 from recollect.runtime.sessions.sessions import SessionMemory, Sessions
 from recollect.runtime.skills import SkillFolder
@@ -82,21 +82,21 @@ async def run(sizes: RuntimeSizes, *, show: Show) -> Report:
 async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> Part:
     handle = StoreHandle(f"sqlite:///{folder / 'bare.db'}")
     bare = _make_bare_loop(handle)
-    engines = {
+    runtimes = {
         "curated": _load_curated(folder / "curated"),
         "gateway": _load_gateway(folder / "before", port, persist="before"),
         "gateway_after": _load_gateway(folder / "after", port, persist="after"),
     }
-    settings = engines["gateway"].config.gateway
+    settings = runtimes["gateway"].config.gateway
     assert settings is not None  # noqa: S101 - it is in gateway mode
     client = MemoryGatewayClient(settings)
-    shares: dict[str, list[float]] = {name: [] for name in engines}
+    shares: dict[str, list[float]] = {name: [] for name in runtimes}
     try:
         found = await race(
             {
                 "bare": make_lap(lambda: bare.run(_PROMPT, _SESSION)),
                 "round_trip": make_lap(lambda: client.search(_SESSION, _PROMPT)),
-                **{name: _make_run_lap(engine, shares[name]) for name, engine in engines.items()},
+                **{name: _make_run_lap(runtime, shares[name]) for name, runtime in runtimes.items()},
             },
             rounds=sizes.rounds,
             tries=sizes.tries,
@@ -105,24 +105,24 @@ async def _measure(folder: Path, port: int, sizes: RuntimeSizes, tick: Tick) -> 
         )
     finally:
         await client.close()
-        for engine in engines.values():
-            await engine.close()
+        for runtime in runtimes.values():
+            await runtime.close()
         await handle.close()
     return _make_part(found, {name: statistics.median(values) for name, values in shares.items()})
 
 
-def _make_run_lap(engine: Engine, shares: list[float]) -> Lap:
+def _make_run_lap(runtime: AgentRuntime, shares: list[float]) -> Lap:
     """Time runs; appends to `shares` the milliseconds that long-term memory took of each."""
 
     async def lap(count: int) -> list[float]:
         seconds: list[float] = []
         for _ in range(count):
             started = time.perf_counter()
-            result = await engine.loop.run(_PROMPT, _SESSION)
+            result = await runtime.loop.run(_PROMPT, _SESSION)
             seconds.append(time.perf_counter() - started)
             own = [entry for entry in result.trace if entry.processor_id == BackendProcessor.id]
             shares.append(sum(entry.milliseconds for entry in own))
-            await engine.settled()  # work after an answer must not count with the next run
+            await runtime.settled()  # work after an answer must not count with the next run
         return seconds
 
     return lap
@@ -134,7 +134,7 @@ def _make_bare_loop(handle: StoreHandle) -> AgentLoop:
     return AgentLoop(agent, Sessions(handle, Scope(None, "local")), SkillFolder(Path("skills")))
 
 
-def _load_curated(folder: Path) -> Engine:
+def _load_curated(folder: Path) -> AgentRuntime:
     memories = folder / FOLDER / "memories"
     memories.mkdir(parents=True)
     entries = [f"Fact {number}: {reply}"[:180] for number, (_, reply) in enumerate(SampleTexts().turns(7))]
@@ -143,7 +143,7 @@ def _load_curated(folder: Path) -> Engine:
     return _load(folder, {})
 
 
-def _load_gateway(folder: Path, port: int, *, persist: str) -> Engine:
+def _load_gateway(folder: Path, port: int, *, persist: str) -> AgentRuntime:
     section = {
         "baseUrl": f"http://127.0.0.1:{port}",
         "userId": "measured",
@@ -153,7 +153,7 @@ def _load_gateway(folder: Path, port: int, *, persist: str) -> Engine:
     return _load(folder, {"persist": persist, "memory": {"mode": "memory_gateway", "gateway": section}})
 
 
-def _load(folder: Path, config: dict[str, object]) -> Engine:
+def _load(folder: Path, config: dict[str, object]) -> AgentRuntime:
     file = folder / FOLDER / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(config), "utf-8")
@@ -192,8 +192,8 @@ def _make_part(found: dict[str, Timings], shares: dict[str, float]) -> Part:
 
 async def _measure_silence(folder: Path, port: int) -> Part:
     """Time runs whose gateway accepts connections and never answers."""
-    async with _load_gateway(folder / "silent", port, persist="before") as engine:
-        seconds = sorted(await make_lap(lambda: engine.loop.run(_PROMPT, _SESSION))(3))
+    async with _load_gateway(folder / "silent", port, persist="before") as runtime:
+        seconds = sorted(await make_lap(lambda: runtime.loop.run(_PROMPT, _SESSION))(3))
     longest = seconds[-1]
     goal = Goal(
         "A gateway that never answers: the longest run, in timeouts (search and add wait one each)",

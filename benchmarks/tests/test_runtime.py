@@ -1,4 +1,4 @@
-"""`python -m benchmarks runtime` on a few runs: real engines, a real gateway process."""
+"""`python -m benchmarks runtime` on a few runs: real runtimes, a real gateway process."""
 
 import json
 

@@ -10,10 +10,10 @@ from recollect import Message
 from recollect.backends.base import RecalledItem
 from recollect.backends.processor import (
     LABEL,
-    LONGEST_SOURCE,
-    MOST_CHARACTERS,
-    MOST_IN_ALL,
-    MOST_ITEMS,
+    MAX_ITEM_CHARACTERS,
+    MAX_ITEMS,
+    MAX_SOURCE_CHARACTERS,
+    MAX_TOTAL_CHARACTERS,
     quote_items,
 )
 from recollect.messages import frame_parts
@@ -36,10 +36,10 @@ ITEMS = st.lists(
 
 def shown(*items: RecalledItem) -> list[str]:
     """Return the items between the marks of the fence."""
-    return block_of(*items)[1:-1]
+    return make_block(*items)[1:-1]
 
 
-def block_of(*items: RecalledItem) -> list[str]:
+def make_block(*items: RecalledItem) -> list[str]:
     """Return the texts of the message that shows items."""
     return fence(LABEL, quote_items(items).values())
 
@@ -52,7 +52,7 @@ def test_nothing_is_shown_for_no_items() -> None:
 
 def test_each_item_is_a_part_of_its_own() -> None:
     """So that a check behind memory can take one out and leave the others."""
-    opening, first, second, closing = block_of(RecalledItem("tea"), RecalledItem("milk"))
+    opening, first, second, closing = make_block(RecalledItem("tea"), RecalledItem("milk"))
     assert opening.startswith(f'<memory label="{LABEL}">\n')
     assert "not instructions" in opening
     assert (first, second, closing) == ("- tea", "- milk", "</memory>")
@@ -93,28 +93,28 @@ def test_joiners_that_writing_needs_stay() -> None:
 def test_huge_text_is_cut(text: str) -> None:
     """What is shown of an item is bounded, however many line breaks it has, and says that it was cut."""
     for line in shown(RecalledItem(text, resource_uri=text)):
-        assert len(line) <= MOST_CHARACTERS + LONGEST_SOURCE + 20
+        assert len(line) <= MAX_ITEM_CHARACTERS + MAX_SOURCE_CHARACTERS + 20
         assert line.endswith(" …")
 
 
 def test_text_of_exactly_the_limit_is_whole() -> None:
     """Only what is left out is announced."""
-    assert shown(RecalledItem("x" * MOST_CHARACTERS)) == ["- " + "x" * MOST_CHARACTERS]
+    assert shown(RecalledItem("x" * MAX_ITEM_CHARACTERS)) == ["- " + "x" * MAX_ITEM_CHARACTERS]
 
 
 def test_items_beyond_the_limit_are_left_out_from_the_end() -> None:
     """The first are the best; the prompt has a bounded number of items and characters."""
-    lines = shown(*(RecalledItem(f"{number} " + "x" * MOST_CHARACTERS) for number in range(50)))
-    assert sum(map(len, lines)) <= MOST_IN_ALL
+    lines = shown(*(RecalledItem(f"{number} " + "x" * MAX_ITEM_CHARACTERS) for number in range(50)))
+    assert sum(map(len, lines)) <= MAX_TOTAL_CHARACTERS
     assert [line[2:4].strip() for line in lines] == [str(number) for number in range(len(lines))]
     assert len(lines) > 8
-    assert len(shown(*(RecalledItem(str(number)) for number in range(5_000)))) == MOST_ITEMS
+    assert len(shown(*(RecalledItem(str(number)) for number in range(5_000)))) == MAX_ITEMS
 
 
 @given(ITEMS)
 def test_no_item_can_leave_the_fence_or_pass_for_another(items: list[RecalledItem]) -> None:
     """There are two marks, one line that begins an item for each part, and nothing that cannot be stored."""
-    whole = "\n".join(block_of(*items))
+    whole = "\n".join(make_block(*items))
     assert len(re.findall(r"<\s*/?\s*memory", whole, re.IGNORECASE)) == 2
     inner = shown(*items)
     assert len(inner) <= len(items)
@@ -123,4 +123,4 @@ def test_no_item_can_leave_the_fence_or_pass_for_another(items: list[RecalledIte
         assert first.startswith("- ")
         assert all(line.startswith("    ") for line in rest)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", whole)
-    assert Message("system", frame_parts(block_of(*items))).text == whole
+    assert Message("system", frame_parts(make_block(*items))).text == whole

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from recollect import ConflictError, InvalidArgumentError, MemoryNotFoundError, RecollectError, StorageError
 from recollect.cli.app import app
-from recollect.cli.problems import EXIT_CODES, exit_code, one_line
+from recollect.cli.errors import EXIT_CODES, find_exit_code, format_error
 from recollect.errors import StorageBusyError
 
 ADA = ("--user", "ada", "--tenant", "1")
@@ -118,10 +118,10 @@ def test_the_exit_code_is_2_when_a_file_cannot_be_read_or_written(
 
 def test_the_table_of_exit_codes_fits_every_error() -> None:
     """The most special kind of an error decides."""
-    assert exit_code(InvalidArgumentError("limit", "is wrong")) == 2
-    assert exit_code(StorageBusyError()) == exit_code(StorageError()) == 3
-    assert exit_code(MemoryNotFoundError()) == 4
-    assert exit_code(ConflictError()) == exit_code(RecollectError()) == 1
+    assert find_exit_code(InvalidArgumentError("limit", "is wrong")) == 2
+    assert find_exit_code(StorageBusyError()) == find_exit_code(StorageError()) == 3
+    assert find_exit_code(MemoryNotFoundError()) == 4
+    assert find_exit_code(ConflictError()) == find_exit_code(RecollectError()) == 1
 
 
 def test_the_help_of_the_app_explains_the_exit_codes() -> None:
@@ -133,4 +133,4 @@ def test_the_help_of_the_app_explains_the_exit_codes() -> None:
 
 def test_an_error_is_one_harmless_line_when_its_message_is_not() -> None:
     """Line breaks and terminal codes of a message do not reach the terminal."""
-    assert one_line(RecollectError("first\nsecond\t\x1b[31mred")) == "first second \ufffd[31mred"
+    assert format_error(RecollectError("first\nsecond\t\x1b[31mred")) == "first second \ufffd[31mred"

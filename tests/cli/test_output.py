@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.cli.output import printable
+from recollect.cli.output import make_printable
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from recollect.cli.output import printable
 )
 def test_nothing_can_steer_a_terminal_and_every_script_can_be_read(text: str, shown: str) -> None:
     """French and Japanese are written with spaces of their own, Persian with joiners."""
-    assert printable(text) == shown
+    assert make_printable(text) == shown

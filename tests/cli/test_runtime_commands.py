@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import invoke
-from tests.runtime.engines import loaded
+from tests.runtime.runtimes import loaded
 
 from recollect import ToolCall
 from recollect.testing import ScriptedModel
 
 
 def talk(folder: Path, mode: str, model: object, **config: object) -> None:
-    """Have an engine answer once."""
+    """Have a runtime answer once."""
 
     async def run() -> None:
         async with loaded(folder, mode, model, **config) as setup:

@@ -13,7 +13,7 @@ from recollect import Agent, EngineLoader, Event, Hit, InvalidArgumentError, Mem
 from recollect.agent.agent import SyncAgent
 from recollect.concurrency.sync_face import SyncFace
 from recollect.memory.sync import SyncMemory
-from recollect.runtime.loader import Engine, SyncEngine
+from recollect.runtime.loader import AgentRuntime, SyncAgentRuntime
 from recollect.runtime.loop import AgentLoop, AgentRunResult, SyncAgentLoop
 from recollect.users import SyncUsers, Users
 
@@ -22,7 +22,7 @@ FACES: list[tuple[type, type[SyncFace[Any]]]] = [
     (Memory, SyncMemory),
     (Users, SyncUsers),
     (AgentLoop, SyncAgentLoop),
-    (Engine, SyncEngine),
+    (AgentRuntime, SyncAgentRuntime),
 ]
 PLUMBING = {"call", "note", "events_of"}
 """What a face has for its own methods."""
@@ -85,13 +85,13 @@ def test_a_checker_knows_the_sync_side_of_users(tmp_path: Path) -> None:
 
 def test_a_checker_knows_the_sync_side_of_a_runtime(tmp_path: Path) -> None:
     """A program without an event loop runs sessions, and leaves nothing open."""
-    with EngineLoader(write_config(tmp_path, {})).load().sync as engine:
-        result = engine.loop.run("The door code is 4711.", "s1")
+    with EngineLoader(write_config(tmp_path, {})).load().sync as runtime:
+        result = runtime.loop.run("The door code is 4711.", "s1")
         assert_type(result, AgentRunResult)
         assert result.saved
-        events = engine.loop.stream("What is the door code?", "s1", run_id="r2")
+        events = runtime.loop.stream("What is the door code?", "s1", run_id="r2")
         assert_type(events, Iterator[Event])
         assert [event.type for event in events][-1] == "done"
-        engine.settled()
-        assert engine.status()["user_id"] == "local"
+        runtime.settled()
+        assert runtime.status()["user_id"] == "local"
     assert not list(tmp_path.rglob("*-wal"))

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.runtime.engines import Way, WireModel, both_ways, call_to_add, loaded, write_notes
+from tests.runtime.runtimes import Way, WireModel, both_ways, call_to_add, loaded, write_notes
 
 from recollect import Message, ToolCall
 from recollect.testing import ScriptedModel
@@ -99,7 +99,7 @@ async def test_nothing_is_written_without_the_tool(tmp_path: Path) -> None:
     """There is no automatic persistence in curated mode."""
     async with loaded(tmp_path, "curated", ScriptedModel("how nice")) as setup:
         result = await setup.say("run", "my boat is red")
-        assert "memory" in setup.engine.tool_names
+        assert "memory" in setup.runtime.tool_names
         assert await setup.events() == []
     assert result.saved
     assert not (tmp_path / ".recollect" / "memories").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.engines import Way, both_ways, loaded
+from tests.runtime.runtimes import Way, both_ways, loaded
 from tests.support.gateway_server import Received, answers
 
 from recollect import ToolCall
@@ -79,7 +79,7 @@ async def test_a_tool_limit_fallback_answer_is_persisted(tmp_path: Path, way: Wa
 
 
 async def test_with_persist_after_the_answer_does_not_wait_for_add_and_flush(tmp_path: Path) -> None:
-    """They are done behind it, once each, and closing the engine waits for them."""
+    """They are done behind it, once each, and closing the runtime waits for them."""
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), persist="after") as setup:
         held = asyncio.Event()
         good = answers({})
@@ -93,7 +93,7 @@ async def test_with_persist_after_the_answer_does_not_wait_for_add_and_flush(tmp
         assert result.text == "fine"
         assert "flush" not in setup.gateway.operations
         held.set()
-        await setup.engine.close()
+        await setup.runtime.close()
         assert setup.gateway.operations == ["search", "add", "flush"]
         assert [event.name for event in await setup.events()][1:] == [
             "memory_gateway_add_succeeded",

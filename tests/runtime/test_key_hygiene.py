@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.backends.gateway.failure_modes import MODES, Mode
-from tests.runtime.engines import Setup, loaded
+from tests.runtime.runtimes import Setup, loaded
 from tests.support.gateway_server import KEY, answers
 
-from recollect.cli.chat.pipe import as_json
-from recollect.cli.chat.why import explanation
+from recollect.cli.chat.pipe import result_to_json
+from recollect.cli.chat.why import explain
 from recollect.errors import RecollectError
 from recollect.runtime.loop import AgentRunResult
 from recollect.testing import ScriptedModel
@@ -76,19 +76,19 @@ async def test_the_key_is_not_in_what_a_refused_configuration_says(
 
 
 def _shown(setup: Setup, result: AgentRunResult) -> list[str]:
-    """Return all that a program may print of an engine and a result."""
-    engine = setup.engine
+    """Return all that a program may print of a runtime and a result."""
+    runtime = setup.runtime
     return [
-        repr(engine),
-        repr(vars(engine)),
-        repr(engine.config),
-        repr(engine.backend),
-        repr(vars(engine.backend)),
-        json.dumps(engine.status()),
+        repr(runtime),
+        repr(vars(runtime)),
+        repr(runtime.config),
+        repr(runtime.backend),
+        repr(vars(runtime.backend)),
+        json.dumps(runtime.status()),
         repr(result),
         repr(list(result.trace)),
-        json.dumps(as_json(result)),
-        explanation(result),
+        json.dumps(result_to_json(result)),
+        explain(result),
     ]
 
 

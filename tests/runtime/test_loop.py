@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.engines import Way, both_modes, both_ways, loaded, write_skill
+from tests.runtime.runtimes import Way, both_modes, both_ways, loaded, write_skill
 
 from recollect import InvalidArgumentError, ToolCall
 from recollect.errors import ConfigError, ModelError
@@ -124,8 +124,8 @@ async def test_a_store_that_cannot_be_opened_costs_no_answer(tmp_path: Path, mod
 async def test_the_tools_of_a_mode(tmp_path: Path, mode: str) -> None:
     """`memory` in curated mode only, `session_search` in both, and those of the file."""
     async with loaded(tmp_path, mode, ScriptedModel("fine"), tools=["json:dumps"]) as setup:
-        names = set(setup.engine.tool_names)
-        assert json.dumps in setup.engine.tools
+        names = set(setup.runtime.tool_names)
+        assert json.dumps in setup.runtime.tools
     assert names == {"dumps", "session_search"} | ({"memory"} if mode == "curated" else set())
 
 
@@ -133,7 +133,7 @@ async def test_the_tools_of_a_mode(tmp_path: Path, mode: str) -> None:
 async def test_the_status_shows_the_configuration_without_secrets(tmp_path: Path, mode: str) -> None:
     """It is JSON, and a password in the store's address is hidden."""
     async with loaded(tmp_path, mode, ScriptedModel("x"), guards=["PIIDetector"]) as setup:
-        status = setup.engine.status()
+        status = setup.runtime.status()
     shown = json.dumps(status)
     assert status["mode"] == mode
     assert status["guards"] == ["PIIDetector"]
@@ -161,7 +161,7 @@ async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) ->
     """Neither in the session nor in long-term memory."""
     model = ScriptedModel(["a long answer in many pieces", "fine"], chunk_size=2)
     async with loaded(tmp_path, mode, model) as setup:
-        async with setup.engine.loop.stream("hello", "s1") as stream:
+        async with setup.runtime.loop.stream("hello", "s1") as stream:
             async for event in stream:
                 if event.type == "text":
                     break
@@ -176,8 +176,8 @@ async def test_a_run_that_is_sent_again_is_answered_from_the_session(tmp_path: P
     """The model is not asked twice, and nothing is persisted twice."""
     model = ScriptedModel(["one", "two"])
     async with loaded(tmp_path, mode, model) as setup:
-        first = await setup.engine.loop.run("hello", "s1", run_id="r1")
-        again = await setup.engine.loop.run("hello", "s1", run_id="r1")
+        first = await setup.runtime.loop.run("hello", "s1", run_id="r1")
+        again = await setup.runtime.loop.run("hello", "s1", run_id="r1")
         assert setup.gateway.operations.count("add") == (1 if mode == "memory_gateway" else 0)
     assert (first.text, again.text) == ("one", "one")
     assert len(model.shown) == 1

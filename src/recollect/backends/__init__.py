@@ -1,1 +1,1 @@
-"""Long-term memories that a runtime can choose from: curated files, or a remote gateway."""
+"""The long-term memories of a runtime: curated files or a remote gateway."""

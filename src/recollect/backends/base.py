@@ -1,8 +1,8 @@
-"""What a long-term memory is to the runtime: it recalls before a run and persists after it.
+"""The interface of a long-term memory: it recalls before a run and persists after it.
 
-A backend knows nothing of processors, prompts or models; `backends.processor` puts it into the pipeline,
-after the guards on both sides. Its audit log is hidden events in the store, beside the session that they
-are about.
+A backend knows nothing of processors, prompts or models. `backends.processor` puts it into the pipeline,
+after the guards on both sides. A backend's audit log is a list of hidden events in the store, filed under the
+session that they are about.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from recollect.text.quoting import BULLET, indent_lines, neutralise
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """A run before the model is asked: whose it is, and the user's prompt as it left the guards."""
+    """A run before the model call; the guards have already passed the prompt."""
 
     session_id: str
     run_id: str
@@ -28,7 +28,7 @@ class StartedRun:
 
 @dataclass(frozen=True, slots=True)
 class RecalledItem:
-    """One thing that a memory brought back; what it does not know of it is None."""
+    """One recalled text and its source; fields that the memory does not know are None."""
 
     text: str
     id: str | None = None
@@ -40,7 +40,7 @@ class RecalledItem:
 
 @dataclass(frozen=True, slots=True)
 class NoteBlock:
-    """Curated notes under a heading, as the model may be shown them."""
+    """Curated notes under a heading, safe to show to the model."""
 
     heading: str
     notes: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class NoteBlock:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What a memory has for a run.
+    """What a memory recalls for a run.
 
-    `blocks` are curated notes that belong into the system prompt. `items` are quoted to the model as
-    untrusted reference, in a message of their own that is never kept. `problems` say what it had to do
-    without; the run goes on.
+    `blocks` are curated notes for the system prompt. `items` are quoted to the model as untrusted reference,
+    in a separate message that is never stored. `problems` say what could not be read; the run continues
+    without it.
     """
 
     blocks: tuple[NoteBlock, ...] = ()
@@ -61,7 +61,7 @@ class Recollection:
 
     @property
     def snapshot(self) -> str:
-        """The curated notes as the model is shown them."""
+        """The text of the curated notes as the model sees it."""
         return "\n".join(part.text for part in self.snapshot_parts())
 
     def snapshot_parts(self) -> list[TextPart]:
@@ -75,7 +75,7 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class CompletedRun:
-    """A run that ended well, as it left the guards: what was asked and answered, when, and the whole turn."""
+    """A run that completed normally: prompt, answer and all messages of the turn, after the guards."""
 
     session_id: str
     run_id: str
@@ -92,46 +92,45 @@ class MemoryBackend(Protocol):
 
     name: str
     rule: str
-    """What the system prompt says about this memory; it never changes and quotes nothing."""
+    """What the system prompt says about this memory: a constant text that quotes no memory."""
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
         """Return what the model should know for this prompt."""
         ...
 
     async def persist_after_run(self, run: CompletedRun) -> None:
-        """Keep what the run is to leave behind; it has passed all guards."""
+        """Store what should be remembered of the run; it has passed all guards."""
         ...
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
-        """Return the tools by which the model itself changes this memory, the same ones every time."""
+        """Return the tools with which the model changes this memory; every call returns the same ones."""
         ...
 
     def status(self) -> dict[str, object]:
-        """Return how it is set up, as JSON and without secrets."""
+        """Return the configuration as JSON, without secrets."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
         ...
 
 
 class AuditLog(Protocol):
-    """Where a backend writes down what it did: hidden events of the session, without credentials."""
+    """Records what a backend did, as hidden events of the session, without credentials."""
 
     async def record(self, name: str, payload: Mapping[str, object], *, session_id: str, run_id: str) -> None:
-        """Write one event; a failure is raised, and the backend does not swallow it."""
+        """Write one event; raises if that fails, and the backend does not swallow the error."""
         ...
 
 
 class StoreAudit:
-    """Writes what backends did for one user as events of the store; see `AuditLog`."""
+    """An `AuditLog` that writes to the store, for one user."""
 
     def __init__(self, handle: StoreHandle, user: Scope) -> None:
-        """Write to a store, about a user."""
         self._handle = handle
         self._user = user
 
     async def record(self, name: str, payload: Mapping[str, object], *, session_id: str, run_id: str) -> None:
-        """Write one event of a session; it is on disk when this returns, and a failure is raised."""
+        """Write one event of a session; it is on disk when this returns."""
         store = await self._handle.get()
         await store.add_event(name, payload, run_id=run_id, scope=self._user.with_thread(session_id))

@@ -1,4 +1,4 @@
-"""The place of a long-term memory in the pipeline: after the guards on both sides."""
+"""Runs a long-term memory backend as a processor, after the guards on both sides."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 LABEL = "recalled from the memory gateway"
-"""What the block of recalled items is called in the prompt."""
+"""The label of the block of recalled items in the prompt."""
 
-MOST_CHARACTERS = 2_000
-"""How much of one item's text the model is shown."""
+MAX_ITEM_CHARACTERS = 2_000
+"""How many characters of one item's text the model sees."""
 
-MOST_IN_ALL = 24_000
-"""How much of all items together the model is shown; what is beyond is left out, the last first."""
+MAX_TOTAL_CHARACTERS = 24_000
+"""How many characters of all items together the model sees; the last items are dropped first."""
 
-MOST_ITEMS = 100
-"""How many items the model is shown."""
+MAX_ITEMS = 100
+"""How many items the model sees."""
 
-LONGEST_SOURCE = 200
-"""How much the model is shown of where an item comes from."""
+MAX_SOURCE_CHARACTERS = 200
+"""How many characters of an item's source the model sees."""
 
 _ASKED_AT = "asked_at"
 
 
 class BackendProcessor(Processor):
-    """Recalls before the model is asked, and persists once the whole turn has passed.
+    """Recalls before the model call, and persists after the whole turn has passed the guards.
 
-    Whatever goes wrong in the backend, the run goes on: the trace and the log say what it was.
+    If the backend fails, the run continues; the trace and the log name the error.
     """
 
     id = "long-term-memory"
     observes: ClassVar[bool] = True
 
     def __init__(self, backend: MemoryBackend, *, in_background: bool = False) -> None:
-        """Stand for a backend; with `in_background` the answer does not wait until it has persisted."""
+        """With `in_background` the answer is returned before the backend has persisted the turn."""
         self._backend = backend
         self._background = BackgroundTasks()
         self._persists_in_background = in_background
@@ -54,33 +54,30 @@ class BackendProcessor(Processor):
         return self._backend.get_tools()
 
     async def settled(self) -> None:
-        """Wait until nothing is being persisted after answers any more."""
+        """Wait for all background persistence to finish."""
         await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Put the snapshot, and what was recalled, before the conversation."""
+        """Insert the snapshot and the recalled items before the conversation."""
         ctx.state[_ASKED_AT] = now()
-        prompt = _said(messages, "user")
+        prompt = _find_last_text(messages, "user")
         if not prompt:
             return messages
         run = StartedRun(ctx.ids.thread_id or "", ctx.run_id, prompt)
         try:
             found = await self._backend.recall_before_run(run)
         except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the chat goes on
-            ctx.degrade(_told(self._backend, error))
+            ctx.degrade(_sanitize_error(self._backend, error))
             return messages
         if found.problems:
             ctx.degrade(combine_errors(found.problems))
-        for brought in _brought_in(found, ctx):
-            messages = insert(messages, [brought])
+        for message in _make_messages(found, ctx):
+            messages = insert(messages, [message])
         return messages
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the backend is to keep.
-
-        A run without a prompt or without an answer leaves nothing, and neither does one that was broken off.
-        """
-        prompt, answer = _said(messages, "user"), _said(messages, "assistant")
+        """Stage the turn for the backend, unless it has no prompt or no answer, or was aborted."""
+        prompt, answer = _find_last_text(messages, "user"), _find_last_text(messages, "assistant")
         if prompt and answer and not any(message.metadata.get(ABORTED) for message in messages):
             asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
             run = CompletedRun(
@@ -99,48 +96,46 @@ class BackendProcessor(Processor):
         try:
             await self._backend.persist_after_run(run)
         except Exception as error:
-            told = _told(self._backend, error)
-            if told is error:
+            sanitized = _sanitize_error(self._backend, error)
+            if sanitized is error:
                 raise
-            raise told from None
+            raise sanitized from None
 
     async def _persist_in_background(self, run: CompletedRun, ctx: RunContext) -> None:
         try:
             await self._persist(run)
         except RecollectError as error:
-            # Behind the answer there is nobody whom a mistake in the program could be raised to.
+            # After the answer there is no caller left who could catch it.
             ctx.degrade(RecollectError(str(error)) if isinstance(error, WrongOwnerError) else error)
 
 
-def _said(messages: Sequence[Message], role: str) -> str:
-    """Return what was said last in this run by the user or the assistant."""
+def _find_last_text(messages: Sequence[Message], role: str) -> str:
+    """Return the last text that the user or the assistant wrote in this run."""
     texts = [m.text for m in messages if m.role == role and m.origin in ("input", "response") and m.text]
     return texts[-1] if texts else ""
 
 
-def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
-    brought: list[Message] = []
+def _make_messages(found: Recollection, ctx: RunContext) -> list[Message]:
+    made: list[Message] = []
     if snapshot := found.snapshot_parts():
-        brought.append(
+        made.append(
             Message("system", snapshot, id=f"{ctx.run_id}:snapshot", origin="system", kind="snapshot")
         )
     shown = quote_items(found.items)
     if shown:
         content = frame_parts(fence(LABEL, shown.values()))
-        brought.append(
-            Message("system", content, id=f"{ctx.run_id}:recalled", origin="memory", kind="recalled")
-        )
+        made.append(Message("system", content, id=f"{ctx.run_id}:recalled", origin="memory", kind="recalled"))
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
-    sources = [_facts(found.items[place]) for place in shown]
+    sources = [_describe_source(found.items[place]) for place in shown]
     ctx.details(facts | ({"items": sources} if sources else {}))
-    return brought
+    return made
 
 
 def quote_items(items: Sequence[RecalledItem]) -> dict[int, str]:
-    """Return the items that have something to show, by their places, as far as they fit."""
+    """Return the quoted items by their index, as many as fit; items without text are left out."""
     shown: dict[int, str] = {}
-    left = MOST_IN_ALL
-    for place, item in enumerate(items[:MOST_ITEMS]):
+    left = MAX_TOTAL_CHARACTERS
+    for place, item in enumerate(items[:MAX_ITEMS]):
         line = _quote_item(item)
         left -= len(line)
         if left < 0:
@@ -151,15 +146,17 @@ def quote_items(items: Sequence[RecalledItem]) -> dict[int, str]:
 
 
 def _quote_item(item: RecalledItem) -> str:
-    text = quote(item.text, MOST_CHARACTERS)
-    source = quote_inline(item.resource_uri or item.session_id or item.source_scope or "", LONGEST_SOURCE)
+    text = quote(item.text, MAX_ITEM_CHARACTERS)
+    source = quote_inline(
+        item.resource_uri or item.session_id or item.source_scope or "", MAX_SOURCE_CHARACTERS
+    )
     if not text:
         return ""
     return f"{BULLET}({source}) {text}" if source else f"{BULLET}{text}"
 
 
-def _facts(item: RecalledItem) -> dict[str, object]:
-    """Return where an item comes from and how well it fits, for the trace, without quoting it."""
+def _describe_source(item: RecalledItem) -> dict[str, object]:
+    """Return an item's source and score for the trace, without its text."""
     names = {
         "source_scope": item.source_scope,
         "session_id": item.session_id,
@@ -167,11 +164,11 @@ def _facts(item: RecalledItem) -> dict[str, object]:
         "id": item.id,
     }
     facts: dict[str, object] = {} if item.score is None else {"score": item.score}
-    return facts | {key: quote_inline(name, LONGEST_SOURCE) for key, name in names.items() if name}
+    return facts | {key: quote_inline(name, MAX_SOURCE_CHARACTERS) for key, name in names.items() if name}
 
 
-def _told(backend: MemoryBackend, error: Exception) -> RecollectError:
-    """Return an error that may be shown: of a foreign one, which may quote anything, only its type."""
+def _sanitize_error(backend: MemoryBackend, error: Exception) -> RecollectError:
+    """Return an error that is safe to show: a foreign one may quote anything, so only its type is named."""
     if isinstance(error, RecollectError):
         return error
     return RecollectError(f"{backend.name} failed: {type(error).__name__}")

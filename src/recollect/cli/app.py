@@ -10,10 +10,10 @@ from recollect.cli.data.recall import recall
 from recollect.cli.data.reindex import reindex
 from recollect.cli.data.threads import threads
 from recollect.cli.data.transfer import export, import_
+from recollect.cli.errors import CommandGroup, make_exit_code_help
 from recollect.cli.init import init
 from recollect.cli.memory import approve, log, reject, show, undo
 from recollect.cli.output import reserve_streams
-from recollect.cli.problems import CommandGroup, exit_code_help
 from recollect.cli.tour import tour
 from recollect.cli.version import version
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     name="recollect",
     cls=CommandGroup,
     help="Memory for Python agents, on one SQLite file or on PostgreSQL.",
-    epilog=exit_code_help(),
+    epilog=make_exit_code_help(),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

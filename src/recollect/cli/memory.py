@@ -8,17 +8,25 @@ from typing import Annotated
 import typer
 
 from recollect.backends.curated.backend import DEFAULT_FOLDER
-from recollect.backends.curated.entries import FILE_NAMES, TARGETS, Edit, Operation, Refusal, Target, usage
+from recollect.backends.curated.entries import (
+    FILE_NAMES,
+    TARGETS,
+    Edit,
+    InvalidChange,
+    Operation,
+    Target,
+    describe_usage,
+)
 from recollect.backends.curated.folder import CuratedFolder
-from recollect.backends.curated.journal import LoggedChange, change_as_json
-from recollect.backends.curated.queue import PendingChange, pending_as_json
+from recollect.backends.curated.journal import LoggedChange, logged_change_to_json
+from recollect.backends.curated.queue import PendingChange, pending_change_to_json
 from recollect.backends.curated.review import approve as approve_change
-from recollect.backends.curated.review import foreseen
+from recollect.backends.curated.review import preview_pending
 from recollect.backends.curated.review import reject as reject_change
 from recollect.backends.curated.review import undo as undo_change
 from recollect.backends.curated.snapshot import find_threat
 from recollect.cli.options import DEFAULT_CONFIG, Config, Json
-from recollect.cli.output import printable, write_json, write_lines
+from recollect.cli.output import make_printable, write_json, write_lines
 from recollect.errors import MemoryNotFoundError, StorageError
 from recollect.runtime.config.file import FILE
 
@@ -28,9 +36,9 @@ Folder = Annotated[
 ]
 
 
-def existing_folder(folder: Path | None, config: Path) -> CuratedFolder:
+def require_folder(folder: Path | None, config: Path) -> CuratedFolder:
     """Return curated memory that is there: a mistyped name must not look like an empty memory."""
-    found = CuratedFolder(folder) if folder is not None else _configured(config)
+    found = CuratedFolder(folder) if folder is not None else _open_configured(config)
     if not found.path.is_dir():
         raise MemoryNotFoundError(
             f"there is no folder {found.path}; it is made with the first change. Name another with --folder"
@@ -38,7 +46,7 @@ def existing_folder(folder: Path | None, config: Path) -> CuratedFolder:
     return found
 
 
-def _configured(config: Path) -> CuratedFolder:
+def _open_configured(config: Path) -> CuratedFolder:
     """Return the memory that a configuration names, within its limits; without one the usual folder."""
     if config == DEFAULT_CONFIG and not (config / FILE).exists():
         return CuratedFolder(Path(DEFAULT_FOLDER))
@@ -54,35 +62,35 @@ def _configured(config: Path) -> CuratedFolder:
     return CuratedFolder(curated.folder, limits=limits, log_limit=curated.log_limit)
 
 
-def change_lines(change: LoggedChange) -> list[str]:
+def format_change(change: LoggedChange) -> list[str]:
     """Return a change as lines for people, as a diff."""
     source = change.source
     state = "" if change.is_applied else " (was not made)"
     undoes = f" of {source.undoes}" if source.undoes else ""
     run = f", run {source.run_id} of session {source.session_id}" if source.run_id else ""
     lines = [f"{change.id}  {change.at[:19]}Z  {change.target}  {source.kind}{undoes}{run}{state}"]
-    return [printable(line) for line in lines] + edit_lines(change.edits)
+    return [make_printable(line) for line in lines] + format_edits(change.edits)
 
 
-def edit_lines(edits: Iterable[Edit]) -> list[str]:
+def format_edits(edits: Iterable[Edit]) -> list[str]:
     """Return edits as lines for people, as a diff."""
     lines: list[str] = []
     for edit in edits:
-        lines += _marked("-", edit.before) + _marked("+", edit.after)
-    return [printable(line) for line in lines]
+        lines += _prefix_lines("-", edit.before) + _prefix_lines("+", edit.after)
+    return [make_printable(line) for line in lines]
 
 
-def operation_lines(operation: Operation) -> list[str]:
+def format_operation(operation: Operation) -> list[str]:
     """Return an operation as lines for people."""
     lines = [f"  {operation.action}"]
     if operation.action != "add":
-        lines += _marked("?", operation.old_text)
+        lines += _prefix_lines("?", operation.old_text)
     if operation.action != "remove":
-        lines += _marked("+", operation.content)
-    return [printable(line) for line in lines]
+        lines += _prefix_lines("+", operation.content)
+    return [make_printable(line) for line in lines]
 
 
-def _marked(sign: str, text: str | None) -> list[str]:
+def _prefix_lines(sign: str, text: str | None) -> list[str]:
     return [] if text is None else [f"  {sign} {line}" for line in text.splitlines()]
 
 
@@ -98,22 +106,22 @@ class _File:
 
 def show(folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False) -> None:
     """Show both files entry by entry, what is blocked or damaged in them, and how many changes wait."""
-    found = existing_folder(folder, config)
-    files = {target: _file(found, target) for target in TARGETS}
-    waiting, problem = _waiting(found)
+    found = require_folder(folder, config)
+    files = {target: _read_file(found, target) for target in TARGETS}
+    waiting, problem = _count_pending(found)
     if json:
-        shown = {target: _as_json(file) for target, file in files.items()}
+        shown = {target: _file_to_json(file) for target, file in files.items()}
         write_json({"folder": str(found.path), "files": shown, "waiting": waiting, "problem": problem})
         return
     for file in files.values():
-        write_lines(*_lines(file))
+        write_lines(*_format_file(file))
     if problem:
-        write_lines(printable(f"! {problem}"))
+        write_lines(make_printable(f"! {problem}"))
     if waiting:
         write_lines(f"{waiting} waiting for approval: recollect memory approve")
 
 
-def _waiting(found: CuratedFolder) -> tuple[int | None, str | None]:
+def _count_pending(found: CuratedFolder) -> tuple[int | None, str | None]:
     """Return how many changes wait, or why nobody can say; the files are shown all the same."""
     try:
         return len(found.pending()), None
@@ -121,22 +129,22 @@ def _waiting(found: CuratedFolder) -> tuple[int | None, str | None]:
         return None, str(error)
 
 
-def _file(found: CuratedFolder, target: Target) -> _File:
+def _read_file(found: CuratedFolder, target: Target) -> _File:
     name = FILE_NAMES[target]
     try:
         parsed = found.read(target)
     except StorageError as error:
         return _File(name, "", [], str(error))
     entries = [(entry, find_threat(entry)) for entry in parsed.entries]
-    return _File(name, usage(parsed.entries, found.limits[target]), entries, parsed.problem)
+    return _File(name, describe_usage(parsed.entries, found.limits[target]), entries, parsed.problem)
 
 
-def _as_json(file: _File) -> dict[str, object]:
+def _file_to_json(file: _File) -> dict[str, object]:
     entries = [{"text": text, "blocked": blocked} for text, blocked in file.entries]
     return {"usage": file.usage, "entries": entries, "problem": file.problem}
 
 
-def _lines(file: _File) -> list[str]:
+def _format_file(file: _File) -> list[str]:
     lines = [f"{file.name}  {file.usage}".rstrip()]
     if file.problem:
         lines.append(f"  ! {file.problem}")
@@ -144,7 +152,7 @@ def _lines(file: _File) -> list[str]:
         lines.append("  - " + "\n    ".join(text.splitlines()))
         if blocked:
             lines.append(f"    ! not shown to the model: {blocked}")
-    return [printable(line) for line in lines]
+    return [make_printable(line) for line in lines]
 
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show so many of the newest changes.")]
@@ -154,12 +162,12 @@ def log(
     folder: Folder = None, config: Config = DEFAULT_CONFIG, limit: Limit = 20, json: Json = False
 ) -> None:
     """Show the newest changes as diffs, oldest first."""
-    changes = existing_folder(folder, config).history().changes[-limit:]
+    changes = require_folder(folder, config).history().changes[-limit:]
     if json:
-        write_json([change_as_json(change) for change in changes])
+        write_json([logged_change_to_json(change) for change in changes])
         return
     for change in changes:
-        write_lines(*change_lines(change))
+        write_lines(*format_change(change))
     if not changes:
         write_lines("No changes.")
 
@@ -173,11 +181,11 @@ def undo(
     change_id: ChangeId = None, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
     """Undo the model's last change, or the one named; an undo can itself be undone by its id."""
-    change = undo_change(existing_folder(folder, config), change_id)
+    change = undo_change(require_folder(folder, config), change_id)
     if json:
-        write_json(change_as_json(change))
+        write_json(logged_change_to_json(change))
     else:
-        write_lines(*change_lines(change))
+        write_lines(*format_change(change))
 
 
 PendingIds = Annotated[list[str] | None, typer.Argument(help="The ids of the changes; none lists all.")]
@@ -187,47 +195,47 @@ def approve(
     pending_ids: PendingIds = None, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
     """Make changes that waited for approval, in the order given; without an id, list those that wait."""
-    found = existing_folder(folder, config)
+    found = require_folder(folder, config)
     if not pending_ids:
-        _list(found, json=json)
+        _show_pending(found, json=json)
         return
     made: list[LoggedChange | None] = []
     try:
         made += (approve_change(found, pending_id) for pending_id in pending_ids)
     finally:
         # One that no longer fits ends it; those before it are made all the same.
-        _tell(made, json=json)
+        _show_changes(made, json=json)
 
 
-def _tell(made: list[LoggedChange | None], *, json: bool) -> None:
+def _show_changes(made: list[LoggedChange | None], *, json: bool) -> None:
     if json:
-        write_json([None if change is None else change_as_json(change) for change in made])
+        write_json([None if change is None else logged_change_to_json(change) for change in made])
         return
     for change in made:
-        write_lines(*(["It was already like that."] if change is None else change_lines(change)))
+        write_lines(*(["It was already like that."] if change is None else format_change(change)))
 
 
-def _list(found: CuratedFolder, *, json: bool) -> None:
+def _show_pending(found: CuratedFolder, *, json: bool) -> None:
     if json:
-        write_json([pending_as_json(one) for one in found.pending()])
+        write_json([pending_change_to_json(one) for one in found.pending()])
         return
-    waiting = foreseen(found)
+    waiting = preview_pending(found)
     for one, effect in waiting:
         run = f"run {one.run_id} of session {one.session_id}"
-        write_lines(printable(f"{one.id}  {one.at[:19]}Z  {one.change.target}  {run}"))
-        if isinstance(effect, Refusal):
-            _tell_refused(one, effect)
+        write_lines(make_printable(f"{one.id}  {one.at[:19]}Z  {one.change.target}  {run}"))
+        if isinstance(effect, InvalidChange):
+            _show_invalid(one, effect)
         else:
             # A part of an entry names it; a person must see all of what would go.
-            write_lines(*(edit_lines(effect) or ["  (it is already like that)"]))
+            write_lines(*(format_edits(effect) or ["  (it is already like that)"]))
     if not waiting:
         write_lines("Nothing waits for approval.")
 
 
-def _tell_refused(one: PendingChange, refusal: Refusal) -> None:
+def _show_invalid(one: PendingChange, refusal: InvalidChange) -> None:
     for operation in one.change.operations:
-        write_lines(*operation_lines(operation))
-    write_lines(printable(f"  ! does not fit the file as it is: {refusal.problem}"))
+        write_lines(*format_operation(operation))
+    write_lines(make_printable(f"  ! does not fit the file as it is: {refusal.problem}"))
 
 
 RejectedIds = Annotated[list[str], typer.Argument(help="The ids of the changes, as `approve` lists them.")]
@@ -237,12 +245,12 @@ def reject(
     pending_ids: RejectedIds, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
     """Drop changes that waited for approval; the log keeps that they were rejected, not their text."""
-    found = existing_folder(folder, config)
+    found = require_folder(folder, config)
     rejected: list[PendingChange] = []
     try:
         rejected += (reject_change(found, pending_id) for pending_id in pending_ids)
     finally:
         if json:
-            write_json([pending_as_json(one) for one in rejected])
+            write_json([pending_change_to_json(one) for one in rejected])
         else:
             write_lines(*(f"{one.id} was rejected." for one in rejected))

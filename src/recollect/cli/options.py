@@ -10,7 +10,7 @@ from recollect.runtime.config.file import FOLDER
 from recollect.scope import Scope
 from recollect.storage.opening import DATABASE_VARIABLE, database_url, sqlite_path
 
-Place = Annotated[
+StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store",
@@ -32,27 +32,27 @@ DEFAULT_CONFIG = Path(FOLDER)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 
-def chosen_tenant(tenant: int | None, *, system: bool) -> int | None:
+def choose_tenant(tenant: int | None, *, system: bool) -> int | None:
     """Return the tenant; exactly one of the two options must be given, so that none is meant by accident."""
     if system == (tenant is not None):
         raise InvalidArgumentError("tenant", "give either --tenant NUMBER or --system")
     return tenant
 
 
-def chosen_scope(user: str, tenant: int | None, *, system: bool) -> Scope:
+def choose_scope(user: str, tenant: int | None, *, system: bool) -> Scope:
     """Return the user's scope."""
-    return Scope(chosen_tenant(tenant, system=system), user)
+    return Scope(choose_tenant(tenant, system=system), user)
 
 
-def existing_database(store: str | None) -> str:
+def require_database(store: str | None) -> str:
     """Return the URL of a database that is there: a mistyped file name must not create an empty file."""
-    found = target_database(store)
+    found = resolve_database(store)
     if _is_sqlite(found) and not Path(path := sqlite_path(found)).exists():
         raise StorageUnavailableError(f"{path}: there is no such file")
     return found
 
 
-def target_database(store: str | None) -> str:
+def resolve_database(store: str | None) -> str:
     """Return the URL of a database that outlives the command."""
     if not store:
         raise InvalidArgumentError("store", f"name the database with --store or in {DATABASE_VARIABLE}")

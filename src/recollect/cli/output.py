@@ -58,17 +58,17 @@ def write_json(value: object) -> None:
 
 def say(text: str) -> None:
     """Tell the person at the terminal something that is no data."""
-    typer.echo(printable(text), err=True)
+    typer.echo(make_printable(text), err=True)
 
 
-def console() -> "Console":
+def make_console() -> "Console":
     """Return a console on the standard output, made late so that it finds the present one."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True)
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return text that cannot move the cursor, hide text or otherwise steer a terminal."""
     return "".join(char if _is_harmless(char) else "\ufffd" for char in text.replace("\r\n", "\n"))
 

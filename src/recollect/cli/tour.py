@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.agent.agent import Agent
-from recollect.cli.output import console
+from recollect.cli.output import make_console
 from recollect.errors import MissingExtraError
 from recollect.memory.memory import Memory
 from recollect.messages import Message, ToolCall, ToolResult
@@ -41,7 +41,7 @@ Next:
 
 def tour() -> None:
     """Take a short tour: every call is real, nothing is left behind."""
-    asyncio.run(_tour(console()))
+    asyncio.run(_tour(make_console()))
 
 
 async def _tour(out: "Console") -> None:
@@ -51,7 +51,7 @@ async def _tour(out: "Console") -> None:
     async with open_store("sqlite://") as store:
         for number, chapter in enumerate(CHAPTERS, 1):
             out.print(f"{number}. {inspect.getdoc(chapter)}", style="bold", markup=False)
-            out.print(_highlighted(_body(chapter)))
+            out.print(_highlight(_read_body(chapter)))
             try:
                 await chapter(store, Users(store), lambda value: _print_result(out, value))
             except MissingExtraError as error:
@@ -127,7 +127,7 @@ CHAPTERS: tuple[Chapter, ...] = (_history, _memory, _state, _tenants, _tools, _a
 """What the tour shows, in order."""
 
 
-def _body(chapter: Chapter) -> str:
+def _read_body(chapter: Chapter) -> str:
     """Return the lines of a chapter below its docstring."""
     source = textwrap.dedent(inspect.getsource(chapter))
     function = ast.parse(source).body[0]
@@ -135,7 +135,7 @@ def _body(chapter: Chapter) -> str:
     return textwrap.dedent("\n".join(source.splitlines()[function.body[1].lineno - 1 :]))
 
 
-def _highlighted(code: str) -> object:
+def _highlight(code: str) -> object:
     from rich.syntax import Syntax
 
     text = Syntax("", "python", theme="ansi_dark").highlight(textwrap.indent(code, "   "))

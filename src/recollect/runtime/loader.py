@@ -1,6 +1,6 @@
-"""The engine loader: from a configuration file to an agent loop with exactly one long-term memory.
+"""The runtime loader: from a configuration file to an agent loop with exactly one long-term memory.
 
-What the file says is decided here, once. Another mode needs another engine: load again.
+What the file says is decided here, once. Another mode needs another runtime: load again.
 """
 
 import os
@@ -30,7 +30,7 @@ _HIDDEN = "*" * 10
 _PASSWORD = re.compile(r"(?i)([a-z]*pass[a-z]*)=[^&]*")
 
 
-class Engine:
+class AgentRuntime:
     """A loaded runtime: the loop, its one long-term memory, and the tools that the model has."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Engine:
         self.loop = loop
         self.backend = backend
         self.tools = tuple(tools)
-        self.tool_names = _names_of(self.tools)
+        self.tool_names = _list_names(self.tools)
         self._handle, self._processor = parts
 
     def status(self) -> dict[str, object]:
@@ -59,7 +59,7 @@ class Engine:
             "user_id": config.user_id,
             "agent_id": config.agent_id,
             "model": config.model,
-            "store": _without_password(config.store),
+            "store": _hide_password(config.store),
             "persist": config.persist,
             "tools": list(self.tool_names),
             "guards": [guard.name for guard in config.guards],
@@ -88,15 +88,15 @@ class Engine:
         await self.close()
 
     @property
-    def sync(self) -> "SyncEngine":
+    def sync(self) -> "SyncAgentRuntime":
         """The same methods for sync code; its `loop` is the sync one."""
-        return SyncEngine(self, self.loop.portals)
+        return SyncAgentRuntime(self, self.loop.portals)
 
 
-class SyncEngine(ClosingFace[Engine]):
-    """The methods of `Engine` for sync code: `engine.sync`."""
+class SyncAgentRuntime(ClosingFace[AgentRuntime]):
+    """The methods of `AgentRuntime` for sync code: `runtime.sync`."""
 
-    settled = sync_method(Engine.settled)
+    settled = sync_method(AgentRuntime.settled)
 
     @property
     def loop(self) -> SyncAgentLoop:
@@ -109,14 +109,14 @@ class SyncEngine(ClosingFace[Engine]):
 
 
 class EngineLoader:
-    """Makes an engine of a configuration."""
+    """Makes a runtime of a configuration."""
 
     def __init__(self, path: str | os.PathLike[str] = FOLDER) -> None:
         """Take the configuration file, or the folder that it lies in."""
         self._path = Path(path)
 
-    def load(self, *, model: object | None = None) -> Engine:
-        """Check the configuration and build the engine; nothing is opened or asked yet.
+    def load(self, *, model: object | None = None) -> AgentRuntime:
+        """Check the configuration and build the runtime; nothing is opened or asked yet.
 
         `model` takes the place of the one in the file. A wrong configuration is a `ConfigError`.
         """
@@ -133,7 +133,7 @@ class EngineLoader:
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
         shown = (*tools, *backend.get_tools())
-        names = _names_of(shown)
+        names = _list_names(shown)
         check_names(names)
         chosen = config.model if model is None else model
         agent = Agent(
@@ -149,10 +149,10 @@ class EngineLoader:
             limit_answer=LIMIT_ANSWER,
         )
         loop = AgentLoop(agent, Sessions(handle, config.scope), SkillFolder(config.skills))
-        return Engine(config, loop, backend, shown, (handle, processor))
+        return AgentRuntime(config, loop, backend, shown, (handle, processor))
 
 
-def _names_of(tools: Iterable[Callable[..., object]]) -> tuple[str, ...]:
+def _list_names(tools: Iterable[Callable[..., object]]) -> tuple[str, ...]:
     """Return the names by which the model calls them."""
     return tuple(tool.__name__ for tool in tools)
 
@@ -172,7 +172,7 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
     )
 
 
-def _without_password(address: str) -> str:
+def _hide_password(address: str) -> str:
     head, separator, rest = address.partition("://")
     before, at, host = rest.rpartition("@")
     user, colon, _ = before.partition(":")

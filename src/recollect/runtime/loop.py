@@ -38,7 +38,7 @@ class AgentRunResult:
     prompt: list[Message]
 
 
-def in_session(result: Result, session_id: str) -> AgentRunResult:
+def make_run_result(result: Result, session_id: str) -> AgentRunResult:
     """Return an agent's result as that of a session."""
     return AgentRunResult(
         text=result.text,
@@ -60,7 +60,7 @@ LIMIT_ANSWER = (
 """What is answered when the model still wants tools after the last round it may have."""
 
 
-class _Call(TypedDict):
+class _CallOptions(TypedDict):
     run_id: str | None
     context: dict[str, object]
     tenant_id: int | None
@@ -87,9 +87,9 @@ class AgentLoop:
         run_id: str | None = None,
     ) -> AgentRunResult:
         """Answer a prompt in a session; a trip is `result.tripwire`, a model's failure is raised."""
-        session = self._session(session_id)
-        result = await self._agent.generate(prompt, **self._call(session, skills, run_id))
-        return in_session(result, session)
+        session = self._choose_session(session_id)
+        result = await self._agent.generate(prompt, **self._make_options(session, skills, run_id))
+        return make_run_result(result, session)
 
     def stream(
         self,
@@ -100,18 +100,20 @@ class AgentLoop:
         run_id: str | None = None,
     ) -> "SessionStream":
         """Answer a prompt as a stream of events; use `async with` to leave early without loose ends."""
-        session = self._session(session_id)
-        return SessionStream(self._agent.stream(prompt, **self._call(session, skills, run_id)), session)
+        session = self._choose_session(session_id)
+        return SessionStream(
+            self._agent.stream(prompt, **self._make_options(session, skills, run_id)), session
+        )
 
     @property
     def sync(self) -> "SyncAgentLoop":
         """The same methods for sync code."""
         return SyncAgentLoop(self, self.portals)
 
-    def _session(self, session_id: str | None) -> str:
+    def _choose_session(self, session_id: str | None) -> str:
         return self.sessions.new_id() if session_id is None else check_id(session_id, "session_id")
 
-    def _call(self, session: str, skills: Sequence[str], run_id: str | None) -> _Call:
+    def _make_options(self, session: str, skills: Sequence[str], run_id: str | None) -> _CallOptions:
         return {
             "run_id": run_id,
             "context": {SKILLS: self._skills.read(skills)},
@@ -141,7 +143,7 @@ class SessionStream:
 
     async def result(self) -> AgentRunResult:
         """Run to the end and return the result."""
-        return in_session(await self.stream.result(), self.session_id)
+        return make_run_result(await self.stream.result(), self.session_id)
 
     async def aclose(self) -> None:
         """Leave the run: what was not committed is not saved."""

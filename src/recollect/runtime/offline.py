@@ -8,16 +8,16 @@ from typing import cast
 from recollect.agent.models import OFFLINE, OfflineModel, quotes
 from recollect.errors import RecollectError
 from recollect.messages import Message, ToolCall, new_message_id
+from recollect.runtime.sessions.rendering import SessionHit, quote_hit
 from recollect.runtime.sessions.search import SessionSearch
-from recollect.runtime.sessions.text import SessionHit, quote_hit
 from recollect.text.quoting import quote
 from recollect.tool_pairs import ToolPair, pair_calls
 
-_TOLD = re.compile(
+_REMEMBER = re.compile(
     r"\s*(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?[\s:,]+(?P<what>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_MOST_SESSIONS = 4  # what the tool finds by default, and the present one
+_MAX_SESSIONS = 4  # what the tool finds by default, and the present one
 
 
 class OfflineAssistant(OfflineModel):
@@ -33,7 +33,7 @@ class OfflineAssistant(OfflineModel):
         if last.tool_results:
             yield await self._report([*pair_calls(messages)][-1])
             return
-        told = _TOLD.fullmatch(last.text)
+        told = _REMEMBER.fullmatch(last.text)
         if told and "memory" in self._tools:
             arguments: dict[str, object] = {
                 "target": "user",
@@ -64,7 +64,7 @@ class OfflineAssistant(OfflineModel):
         shown = str(pair.result.content)
         with suppress(RecollectError):  # the tool has failed as well, and has said so
             query = str(pair.call.arguments.get("query"))
-            found = await self._sessions.search(query, limit=_MOST_SESSIONS)
+            found = await self._sessions.search(query, limit=_MAX_SESSIONS)
             hits = [hit for match in found for hit in match.hits]
             return [h for h in hits if quote_hit(h) in shown and not h.snippet.startswith(OFFLINE)]
         return []

@@ -18,8 +18,8 @@ SKILL_FILE = "SKILL.md"
 SKILLS = "skills"
 """The name under which a run's skills are given to its processors."""
 
-_LONGEST_NAME = 100
-_LARGEST = 256 * 1024
+_MAX_NAME_LENGTH = 100
+_MAX_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,17 @@ class SkillFolder:
         """Return skills by name, each once; an unknown one is an error before anything is asked."""
         if isinstance(names, str):
             raise InvalidArgumentError("skills", f"must be a list of names; write [{names!r:.60}] for one")
-        return [self._one(name) for name in dict.fromkeys(names)]
+        return [self._read_one(name) for name in dict.fromkeys(names)]
 
-    def _one(self, name: object) -> Skill:
+    def _read_one(self, name: object) -> Skill:
         if name not in self.names() or not isinstance(name, str):  # so nothing outside can be named
             known = ", ".join(self.names()) or f"none: there is no */{SKILL_FILE} in {self._path.name!r}"
             raise InvalidArgumentError("skills", f"{name!r:.60} is not a skill here; known: {known}")
         try:
             with (self._path / name / SKILL_FILE).open("rb") as file:
-                raw = file.read(_LARGEST + 1)
-            if len(raw) > _LARGEST:
-                raise InvalidArgumentError("skills", f"{name!r} is larger than {_LARGEST:,} bytes")
+                raw = file.read(_MAX_BYTES + 1)
+            if len(raw) > _MAX_BYTES:
+                raise InvalidArgumentError("skills", f"{name!r} is larger than {_MAX_BYTES:,} bytes")
             text = raw.decode("utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgumentError(
@@ -80,14 +80,14 @@ class SkillsProcessor(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Put one message for each skill before the conversation."""
         skills = cast("Sequence[Skill]", ctx.context.get(SKILLS, ()))
-        return insert(messages, [_message(skill, ctx.run_id) for skill in skills])
+        return insert(messages, [_make_message(skill, ctx.run_id) for skill in skills])
 
 
 def _is_name(name: str) -> bool:
     """Whether a folder's name can stand in a prompt and in an id; it may be of any script."""
-    return name.isprintable() and not name.startswith(".") and len(name) <= _LONGEST_NAME
+    return name.isprintable() and not name.startswith(".") and len(name) <= _MAX_NAME_LENGTH
 
 
-def _message(skill: Skill, run_id: str) -> Message:
+def _make_message(skill: Skill, run_id: str) -> Message:
     text = f"The skill {skill.name!r} is active for this request:\n\n{skill.text}"
     return Message("system", text, id=f"{run_id}:skill:{skill.name}", origin="system", kind="skill")

@@ -1,4 +1,4 @@
-"""Document B, "Agent loop tests": engines in both modes, against a real server and a real store."""
+"""Document B, "Agent loop tests": runtimes in both modes, against a real server and a real store."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from pydantic_ai.models.function import (
     FunctionModel,
 )
 from tests.backends.gateway.failure_modes import MODES, Mode
-from tests.runtime.engines import (
+from tests.runtime.runtimes import (
     Way,
     WireModel,
     both_ways,
@@ -108,7 +108,7 @@ async def test_the_system_prompt_contains_the_untrusted_reference_rule_in_gatewa
     wire = WireModel()
     async with loaded(tmp_path, "memory_gateway", wire.model()) as setup:
         await setup.say("run", "hello")
-        assert wire.system == [f"Be kind.\n\n{setup.engine.backend.rule}"]
+        assert wire.system == [f"Be kind.\n\n{setup.runtime.backend.rule}"]
         assert "untrusted reference data" in wire.system[0]
 
 
@@ -251,7 +251,7 @@ async def test_curated_mode_has_the_original_memory_tool(tmp_path: Path, way: Wa
     """The tool is registered, the model can call it, and what it adds is in the file after the run."""
     model = ScriptedModel([call_to_add("The boat is red."), "noted"])
     async with loaded(tmp_path, "curated", model) as setup:
-        assert "memory" in setup.engine.tool_names
+        assert "memory" in setup.runtime.tool_names
         result = await setup.say(way, "my boat is red")
         assert setup.curated("MEMORY.md") == "The boat is red."
     (told,) = [answer for message in result.messages for answer in message.tool_results]
@@ -264,8 +264,8 @@ async def test_gateway_mode_does_not_register_or_expose_the_original_memory_tool
         [ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "x"}), "ok"]
     )
     async with loaded(tmp_path, "memory_gateway", model) as setup:
-        assert "memory" not in setup.engine.tool_names
-        assert "session_search" in setup.engine.tool_names
+        assert "memory" not in setup.runtime.tool_names
+        assert "session_search" in setup.runtime.tool_names
         result = await setup.say("run", "hello")
         assert not (tmp_path / ".recollect" / "memories").exists()
     told = [answer.content for message in result.messages for answer in message.tool_results]

@@ -45,7 +45,7 @@ TIMEOUTS: Cases = [
 
 
 def fail_loading(folder: Path, data: dict[str, Any]) -> ConfigError:
-    """Load an engine whose configuration is invalid, and return the error."""
+    """Load a runtime whose configuration is invalid, and return the error."""
     with pytest.raises(ConfigError) as caught:
         EngineLoader(write_config(folder, data)).load()
     return caught.value
@@ -54,9 +54,9 @@ def fail_loading(folder: Path, data: dict[str, Any]) -> ConfigError:
 @pytest.mark.parametrize("data", [{}, {"memory": {}}, {"memory": {"curated": {}}}])
 def test_missing_memory_configuration_defaults_to_curated_mode(tmp_path: Path, data: object) -> None:
     """A file that says nothing about the mode has curated files, with the documented limits."""
-    engine = EngineLoader(write_config(tmp_path, data)).load()
-    config = engine.config
-    assert (config.mode, engine.backend.name) == ("curated", "curated")
+    runtime = EngineLoader(write_config(tmp_path, data)).load()
+    config = runtime.config
+    assert (config.mode, runtime.backend.name) == ("curated", "curated")
     assert config.gateway is None
     assert config.user_id == "local"
     assert config.curated.folder == tmp_path / ".recollect" / "memories"
@@ -71,9 +71,9 @@ def test_complete_gateway_configuration_parses_camel_case_and_exposes_normalized
 ) -> None:
     """What is camelCase in the file is snake_case and typed in code."""
     data = gateway() | {"agentId": "beaver", "persist": "after"}
-    engine = EngineLoader(write_config(tmp_path, data)).load()
-    config, settings = engine.config, engine.config.gateway
-    assert (config.mode, engine.backend.name) == ("memory_gateway", "memory_gateway")
+    runtime = EngineLoader(write_config(tmp_path, data)).load()
+    config, settings = runtime.config, runtime.config.gateway
+    assert (config.mode, runtime.backend.name) == ("memory_gateway", "memory_gateway")
     assert settings is not None
     assert settings.base_url == "http://127.0.0.1:8010"
     assert config.user_id == settings.user_id == "gateway_test_user"

@@ -15,7 +15,7 @@ from recollect.backends.base import RecalledItem, Recollection, StoreAudit
 from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.processor import BackendProcessor
 from recollect.messages import ReasoningPart, TextPart
-from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loader import AgentRuntime, EngineLoader
 from recollect.storage.opening import StoreHandle
 
 pytestmark = pytest.mark.anyio
@@ -36,8 +36,8 @@ async def events_in(store: Store) -> Events:
     return [(event.name, dict(event.payload)) for event in events]
 
 
-def engine_in(folder: Path, mode: str, url: str) -> Engine:
-    """Load an engine whose file has a gateway section, whatever the mode."""
+def load_runtime(folder: Path, mode: str, url: str) -> AgentRuntime:
+    """Load a runtime whose file has a gateway section, whatever the mode."""
     gateway = {"baseUrl": url, "userId": "ada", "userKey": KEY, "scope": ["resources"]}
     file = folder / "config.json"
     file.write_text(json.dumps({"memory": {"mode": mode, "gateway": gateway}}), "utf-8")
@@ -47,21 +47,21 @@ def engine_in(folder: Path, mode: str, url: str) -> Engine:
 async def test_curated_mode_returns_a_frozen_snapshot_and_performs_no_http_requests(tmp_path: Path) -> None:
     """A snapshot stays as it was when its file changes; only the other mode asks the gateway."""
     async with gateway_server() as server:
-        async with engine_in(tmp_path, "curated", server.url) as engine:
-            notes = engine.config.curated.folder
+        async with load_runtime(tmp_path, "curated", server.url) as runtime:
+            notes = runtime.config.curated.folder
             notes.mkdir(parents=True)
             (notes / "MEMORY.md").write_text("The boat is red.", "utf-8")
-            found = await engine.backend.recall_before_run(STARTED)
+            found = await runtime.backend.recall_before_run(STARTED)
             (notes / "MEMORY.md").write_text("The boat is blue.", "utf-8")
-            again = await engine.backend.recall_before_run(STARTED)
-            await engine.backend.persist_after_run(COMPLETED)
+            again = await runtime.backend.recall_before_run(STARTED)
+            await runtime.backend.persist_after_run(COMPLETED)
         assert "The boat is red." in found.snapshot
         assert "blue" not in found.snapshot
         assert "The boat is blue." in again.snapshot
         assert (found.items, server.connections) == ((), 0)
-        async with engine_in(tmp_path, "memory_gateway", server.url) as engine:
-            await engine.backend.recall_before_run(STARTED)
-            await engine.backend.persist_after_run(COMPLETED)
+        async with load_runtime(tmp_path, "memory_gateway", server.url) as runtime:
+            await runtime.backend.recall_before_run(STARTED)
+            await runtime.backend.persist_after_run(COMPLETED)
         assert server.operations == ["search", "add", "flush"]
 
 

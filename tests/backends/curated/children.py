@@ -17,7 +17,7 @@ from tests.backends.curated.runs import addition
 from tests.support.waiting import GENEROUS
 
 from recollect.backends.curated.entries import Change, Operation, Target
-from recollect.backends.curated.files import locked
+from recollect.backends.curated.files import lock_folders
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.errors import RecollectError
@@ -186,7 +186,7 @@ def _outcome(work: Callable[[], None]) -> str:
 def fork_in_a_lock(line: Connection, path: str) -> None:
     """Fork while a folder is locked, leave the lock, and say whether it can be taken beside the child."""
     waiting, end = os.pipe()
-    with locked([Path(path)], 1):
+    with lock_folders([Path(path)], 1):
         child = os.fork()
         if not child:
             os.close(end)
@@ -198,5 +198,5 @@ def fork_in_a_lock(line: Connection, path: str) -> None:
 
 
 def _lock(path: Path) -> None:
-    with locked([path], 1):
+    with lock_folders([path], 1):
         pass

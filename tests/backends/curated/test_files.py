@@ -15,7 +15,7 @@ from tests.faults.children import Child
 
 from recollect import RecollectError
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.files import LOCK_NAME, CuratedFile, FileState, locked
+from recollect.backends.curated.files import LOCK_NAME, CuratedFile, FileState, lock_folders
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import Source
 from recollect.errors import (
@@ -120,7 +120,7 @@ async def test_what_a_person_wrote_in_between_is_respected(tmp_path: Path) -> No
 async def test_waiting_for_others_ends_and_holds_nobody_up(tmp_path: Path) -> None:
     """The error says who had it; the next try succeeds, also when the lock file was removed meanwhile."""
     backend = CuratedMemoryBackend(tmp_path, lock_seconds=0.05)
-    with locked([tmp_path], 1):
+    with lock_folders([tmp_path], 1):
         with pytest.raises(StorageBusyError, match=r"0\.05 seconds"):
             await backend.persist_after_run(completed(add("new")))
         (tmp_path / LOCK_NAME).unlink()
@@ -164,7 +164,7 @@ class _Edited(CuratedFile):
 async def test_loop_goes_on_while_a_writer_waits_for_others(tmp_path: Path) -> None:
     """A run that is cancelled meanwhile changes nothing or all, and what comes behind it is not held up."""
     backend = CuratedMemoryBackend(tmp_path)
-    with locked([tmp_path], 1):
+    with lock_folders([tmp_path], 1):
         waiting = asyncio.create_task(backend.persist_after_run(completed(add("one"))))
         behind = asyncio.create_task(backend.persist_after_run(completed(add("two"), run_id="r2")))
         for _ in range(20):
@@ -237,7 +237,7 @@ def test_lock_on_a_file_that_was_removed_does_not_count(
         lock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", too_late)
-    with locked([tmp_path], 1), pytest.raises(StorageBusyError), locked([tmp_path], 0):
+    with lock_folders([tmp_path], 1), pytest.raises(StorageBusyError), lock_folders([tmp_path], 0):
         pass
     assert len(calls) > 2
 

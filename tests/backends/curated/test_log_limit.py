@@ -8,7 +8,7 @@ from tests.backends.curated.runs import addition, entries
 
 from recollect import InvalidArgumentError, MemoryNotFoundError
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.backends.curated.entries import Change, Operation, Target, edits_between
+from recollect.backends.curated.entries import Change, Operation, Target, diff_entries
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import Source, new_change, new_id
 from recollect.backends.curated.review import approve, enqueue, reject, undo
@@ -82,7 +82,7 @@ def test_change_by_hand_is_told_apart_behind_a_short_log(folder: CuratedFolder) 
 def test_change_that_was_not_made_stays_so(folder: CuratedFolder) -> None:
     """Its writer was killed between log and file; a short log must not take it for made."""
     states = ("old", "count 29"), ("old", "lost")
-    lost = new_change("memory", run(99), states, edits_between(*states), new_id())
+    lost = new_change("memory", run(99), states, diff_entries(*states), new_id())
     folder.journal.append([lost])
     for number in range(30, 33):
         folder.commit([counted(number)], run(number))
@@ -140,7 +140,7 @@ def test_log_of_few_changes_is_shortened_when_they_are_long(tmp_path: Path) -> N
     folder = CuratedFolder(tmp_path)
     folder.commit([addition("one")], run(0))
     states = ("a",), ("b" * 2**20,)
-    edits = edits_between(*states)
+    edits = diff_entries(*states)
     folder.journal.append([new_change("memory", run(n), states, edits, new_id()) for n in range(1, 40)])
     size = folder.journal.size()
     folder.commit([addition("two")], run(50))

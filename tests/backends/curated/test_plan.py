@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from recollect.backends.curated.entries import (
     Change,
+    InvalidChange,
     Operation,
     Plan,
-    Refusal,
-    length,
+    count_characters,
     parse,
     plan,
     preview,
@@ -27,7 +27,9 @@ OPERATIONS = st.builds(
 )
 
 
-def outcome(*operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES) -> Plan | Refusal:
+def outcome(
+    *operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES
+) -> Plan | InvalidChange:
     """Plan without a scan."""
     return plan(entries, operations, limit=limit, scan=lambda _: None)
 
@@ -39,10 +41,10 @@ def made(*operations: Operation, entries: tuple[str, ...] = ENTRIES, limit: int 
     return found.entries
 
 
-def refused(*operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES) -> Refusal:
+def refused(*operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES) -> InvalidChange:
     """Plan what must be refused."""
     found = outcome(*operations, limit=limit, entries=entries)
-    assert isinstance(found, Refusal), found
+    assert isinstance(found, InvalidChange), found
     return found
 
 
@@ -117,7 +119,7 @@ def test_sign_within_a_line_is_ordinary_text() -> None:
 
 def test_limit_counts_only_at_the_end_of_a_batch() -> None:
     """Room may be made behind what needs it; alone it would be refused."""
-    full = length(ENTRIES)
+    full = count_characters(ENTRIES)
     add, remove = Operation("add", "Plays chess"), Operation("remove", None, "milk")
     assert "at most" in refused(add, limit=full).problem
     assert made(add, remove, limit=full) == ("Likes tea", "Lives in Lisbon", "Plays chess")
@@ -138,7 +140,7 @@ def test_batch_is_refused_whole_and_names_the_operation() -> None:
 def test_text_that_the_scan_refuses_is_not_written() -> None:
     """Each new text of a batch is looked at."""
     found = plan([], [Operation("add", "a"), Operation("add", "b")], limit=99, scan={"b": "bad"}.get)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, InvalidChange)
     assert "bad" in found.problem
 
 
@@ -148,7 +150,8 @@ def test_plans_keep_the_laws(operations: list[Operation], limit: int) -> None:
     found = outcome(*operations, limit=limit, entries=("a", "ab", "b a"))
     if isinstance(found, Plan):
         assert parse(serialise(found.entries)) == (found.entries, "", "", None)
-        assert length(found.entries) <= limit or length(found.entries) < length(("a", "ab", "b a"))
+        size = count_characters(found.entries)
+        assert size <= limit or size < count_characters(("a", "ab", "b a"))
         assert outcome(*operations, limit=limit, entries=("a", "ab", "b a")) == found
         assert len(set(found.entries)) == len(found.entries)
 
@@ -170,7 +173,7 @@ def test_plans_keep_the_laws(operations: list[Operation], limit: int) -> None:
 def test_arguments_that_are_no_change_are_refused(arguments: Mapping[str, Any], words: str) -> None:
     """Whatever a model, or a guard behind it, made of them."""
     found = read_change(arguments)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, InvalidChange)
     assert words in found.problem
 
 

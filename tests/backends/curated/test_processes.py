@@ -70,7 +70,7 @@ def test_short_log_agrees_with_the_file_after_kills(tmp_path: Path, rounds: int)
         said = json.loads(child.hear(800))
     assert said["problems"] == []
     assert said["written"] >= rounds
-    with CuratedFolder(tmp_path).opened():
+    with CuratedFolder(tmp_path).lock():
         assert not list(tmp_path.glob(".*.tmp")), "the next writer takes away what killed ones left"
 
 

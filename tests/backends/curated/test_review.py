@@ -11,7 +11,7 @@ from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.curated.entries import Edit
 from recollect.backends.curated.folder import CuratedFolder
 from recollect.backends.curated.journal import History, Source
-from recollect.backends.curated.review import MOST_WAITING, approve, enqueue, reject, undo
+from recollect.backends.curated.review import MAX_PENDING, approve, enqueue, reject, undo
 from recollect.errors import StaleChangeError, StorageCorruptError, StorageFullError
 
 RUN = Source("tool", "r1", "s1")
@@ -209,9 +209,9 @@ async def test_nothing_passes_when_the_queue_cannot_be_written(tmp_path: Path) -
     with pytest.raises(StorageError):
         await backend.persist_after_run(completed(add("one")))
     (tmp_path / "pending.json").rmdir()
-    changes = [addition(str(number)) for number in range(MOST_WAITING)]
+    changes = [addition(str(number)) for number in range(MAX_PENDING)]
     enqueue(backend.folder, changes, RUN)
     with pytest.raises(StorageFullError, match="decide"):
         await backend.persist_after_run(completed(add("one"), run_id="r2"))
     assert entries(tmp_path) == []
-    assert len(json.loads((tmp_path / "pending.json").read_bytes())) == MOST_WAITING
+    assert len(json.loads((tmp_path / "pending.json").read_bytes())) == MAX_PENDING

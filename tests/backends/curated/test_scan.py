@@ -7,7 +7,7 @@ from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect.backends.base import Recollection
 from recollect.backends.curated.entries import Target
-from recollect.backends.curated.snapshot import block_of, find_threat
+from recollect.backends.curated.snapshot import find_threat, make_block
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -94,7 +94,7 @@ def test_attack_and_hidden_text_are_refused(text: str) -> None:
 
 def render(target: Target, entries: list[str], limit: int) -> str:
     """Return one file as the model is shown it."""
-    return Recollection((block_of(target, entries, limit),)).snapshot
+    return Recollection((make_block(target, entries, limit),)).snapshot
 
 
 def test_snapshot_has_a_header_with_the_usage_and_the_entries() -> None:

@@ -11,7 +11,7 @@ from tests.support.gateway_server import KEY, answers, gateway_server, never, re
 
 from recollect import StorageError
 from recollect.backends.base import MemoryBackend, Recollection
-from recollect.backends.gateway.backend import LONGEST_QUERY
+from recollect.backends.gateway.backend import MAX_QUERY_CHARACTERS
 
 pytestmark = pytest.mark.anyio
 
@@ -34,12 +34,12 @@ async def test_failed_search_is_an_event_and_recalls_nothing() -> None:
 
 async def test_long_prompt_is_searched_with_its_beginning() -> None:
     """A gateway that refuses long queries still recalls; what is persisted is whole."""
-    prompt = "🍵" * (LONGEST_QUERY + 1)
+    prompt = "🍵" * (MAX_QUERY_CHARACTERS + 1)
     async with gateway_server() as server:
         backend = backend_on(server, AuditList())
         await backend.recall_before_run(replace(STARTED, prompt=prompt))
         await backend.persist_after_run(replace(COMPLETED, prompt=prompt))
-    assert server.sent_to("search")[0]["query"] == "🍵" * LONGEST_QUERY
+    assert server.sent_to("search")[0]["query"] == "🍵" * MAX_QUERY_CHARACTERS
     assert server.sent_to("add")[0]["messages"][0]["content"] == prompt
 
 

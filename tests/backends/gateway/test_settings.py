@@ -37,16 +37,16 @@ def test_defaults_are_those_of_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "address",
+    "url",
     ["http://127.0.0.1:8010", "HTTPS://memory.example/", "http://[::1]:8010/api", "http://localhost"],
 )
-def test_address_may_be_any_of_http(address: str) -> None:
+def test_url_may_be_any_of_http(url: str) -> None:
     """Names, numbers, ports and paths are fine."""
-    assert settings(base_url=address).base_url == address
+    assert settings(base_url=url).base_url == url
 
 
 @pytest.mark.parametrize(
-    "address",
+    "url",
     [
         "",
         "127.0.0.1:8010",
@@ -73,10 +73,10 @@ def test_address_may_be_any_of_http(address: str) -> None:
         b"http://memory.example",
     ],
 )
-def test_address_that_is_none_is_refused_and_not_quoted(address: object) -> None:
-    """A password in an address would be shown by every status, so that it may not be there."""
+def test_invalid_url_is_rejected_and_not_quoted(url: object) -> None:
+    """A status shows the URL, so a password in it is an error."""
     with pytest.raises(InvalidArgumentError) as caught:
-        settings(base_url=address)
+        settings(base_url=url)
     assert caught.value.argument == "base_url"
     assert KEY not in str(caught.value)
 

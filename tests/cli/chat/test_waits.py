@@ -10,7 +10,7 @@ from tests.cli.chat.terminal import Terminal
 from tests.cli.chat.test_chat import piped
 from tests.support.waiting import until
 
-from recollect.cli.chat.loop import told_waits
+from recollect.cli.chat.loop import report_waits
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.sqlite.connection import connect
@@ -89,11 +89,11 @@ def test_ctrl_c_ends_the_wait_for_the_store_and_so_does_leaving(folder: Path) ->
 @pytest.mark.anyio
 async def test_only_what_goes_on_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that has ended, and one that streams, are not waited for."""
-    monkeypatch.setattr("recollect.cli.chat.loop._PATIENCE", 0.0)
-    monkeypatch.setattr("recollect.cli.chat.loop._LOOK", 0.01)
+    monkeypatch.setattr("recollect.cli.chat.loop._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.cli.chat.loop._CHECK_SECONDS", 0.01)
     told: list[str] = []
     trace = Trace()
-    async with told_waits(trace, told.append):
+    async with report_waits(trace, told.append):
         with trace.timed("moderation", "input"):
             await until(lambda: len(told) > 0)
             await asyncio.sleep(0.05)

@@ -22,9 +22,9 @@ def test_gateway_configuration_has_defaults(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    (gateway(baseUrl="localhost:8010"), "memory.gateway.baseUrl", "must be an address as http"),
-    (gateway(baseUrl="ftp://host"), "memory.gateway.baseUrl", "must be an address as http"),
-    (gateway(baseUrl="http://[1::"), "memory.gateway.baseUrl", "must be an address as http"),
+    (gateway(baseUrl="localhost:8010"), "memory.gateway.baseUrl", "must be a URL such as http"),
+    (gateway(baseUrl="ftp://host"), "memory.gateway.baseUrl", "must be a URL such as http"),
+    (gateway(baseUrl="http://[1::"), "memory.gateway.baseUrl", "must be a URL such as http"),
     (gateway(baseUrl=f"http://me:{KEY}@host"), "memory.gateway.baseUrl", "no user, password"),
     (gateway(baseUrl=f"http://host/?key={KEY}"), "memory.gateway.baseUrl", "no user, password"),
     (gateway(userId=5), "memory.gateway.userId", "must be text, not a whole number"),
@@ -43,7 +43,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (gateway(appId=""), "memory.gateway.appId", "must not be empty"),
     (gateway(scope="resources"), "memory.gateway.scope", "one or more of"),
     (gateway(scope=["resources", "resources"]), "memory.gateway.scope", "each once"),
-    (gateway(baseUrl=f"http://127.0.0.1:8010/{KEY}"), "memory.gateway.baseUrl", "holds the key"),
+    (gateway(baseUrl=f"http://127.0.0.1:8010/{KEY}"), "memory.gateway.baseUrl", "contains the user's key"),
     (gateway(userKey=f"{KEY}\n"), "memory.gateway.userKey", "has no line breaks"),
     (gateway(userkey=KEY), "memory.gateway.userkey", "did you mean 'userKey'?"),
     (gateway(user_id="x"), "memory.gateway.user_id", "did you mean 'userId'?"),
@@ -59,7 +59,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"instructions": "a\x00b"}, "instructions", "NUL"),
     ({"instructions": "\ud800"}, "instructions", "lone surrogate"),
     ({"skills": "a\x00b"}, "skills", "NUL"),
-    ({"store": "mysql://ada@host/talk"}, "store", "must be a file, or an address as postgresql"),
+    ({"store": "mysql://ada@host/talk"}, "store", "must be a file, or a URL such as postgresql"),
     ({"k" * 5000: 1}, "k" * 100, "is not a key here"),
     ({"persist": "never"}, "persist", 'must be "before" or "after"'),
     ({"tools": "notes:add"}, "tools", "must be a list"),
@@ -156,7 +156,7 @@ def test_the_user_key_may_come_from_the_environment(tmp_path: Path, monkeypatch:
     assert settings.user_key.get_secret_value() == KEY
 
 
-def test_an_address_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_the_url_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
     """Only plain paths are files."""
     assert load(tmp_path, {"store": "postgresql://me@db/talk"}).store == "postgresql://me@db/talk"
     assert load(tmp_path, {"store": "sqlite://"}).store == "sqlite://"
@@ -164,7 +164,7 @@ def test_an_address_of_a_store_is_taken_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["data/talk.db", "sqlite:///data/talk.db", "SQLite:///data/talk.db"])
 def test_a_file_is_the_same_wherever_the_program_is_started(tmp_path: Path, given: str) -> None:
-    """An address is no other file than the same path."""
+    """A URL names the same file as the same path."""
     assert load(tmp_path, {"store": given}).store == f"sqlite:///{tmp_path}/data/talk.db"
     assert load(tmp_path, {"store": "sqlite:////srv/talk.db"}).store == "sqlite:////srv/talk.db"
 
@@ -172,7 +172,7 @@ def test_a_file_is_the_same_wherever_the_program_is_started(tmp_path: Path, give
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "%zz", "it's", "a:b@c", "ünï 東京", "a\nb\tc"])
 @pytest.mark.anyio
 async def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
-    """Also one that means something else in an address."""
+    """Also one that means something else in a URL."""
     (tmp_path / name).mkdir()
     config = load(tmp_path / name, {})
     async with open_store(config.store):
@@ -223,10 +223,10 @@ def test_a_variable_that_is_no_text_is_refused(tmp_path: Path, monkeypatch: pyte
         load(tmp_path, gateway(userKey=None, userKeyEnv="RECOLLECT_TEST_KEY"))
 
 
-@pytest.mark.parametrize("address", [f"postgresql://u:{KEY}@h/d", f"postgresql://h/d?user=u&password={KEY}"])
-def test_the_password_of_a_store_is_not_shown(tmp_path: Path, address: str) -> None:
-    """Neither by the repr of the configuration nor by the status of the engine."""
-    load(tmp_path, {"store": address})
-    engine = EngineLoader(tmp_path).load()
-    assert KEY not in repr(engine.config) + json.dumps(engine.status())
-    assert "/d" in str(engine.status()["store"])
+@pytest.mark.parametrize("url", [f"postgresql://u:{KEY}@h/d", f"postgresql://h/d?user=u&password={KEY}"])
+def test_the_password_of_a_store_is_not_shown(tmp_path: Path, url: str) -> None:
+    """Neither by the repr of the configuration nor by the status of the runtime."""
+    load(tmp_path, {"store": url})
+    runtime = EngineLoader(tmp_path).load()
+    assert KEY not in repr(runtime.config) + json.dumps(runtime.status())
+    assert "/d" in str(runtime.status()["store"])

@@ -6,7 +6,7 @@ import pytest
 from tests.runtime.sessions.recorded import HERE, call, say, scope_of, search_in, use_tool
 
 from recollect import Message, Store
-from recollect.runtime.sessions.text import MOST_CHARACTERS, find_snippet
+from recollect.runtime.sessions.rendering import MAX_CHARACTERS, find_snippet
 
 pytestmark = pytest.mark.anyio
 
@@ -53,14 +53,14 @@ async def test_reading_shows_a_short_session_whole_and_the_ends_of_a_long_one(st
 async def test_browsing_lists_the_latest_sessions_without_the_present_one(store: Store) -> None:
     """Each has its title, the words that it began with, its time and its count."""
     for day, session in enumerate(("old", "middle", "new", HERE)):
-        await say(store, session, f"Let us talk of\nthe {session} thing", "Yes", day=day)
+        await say(store, session, f"I ask about\nthe {session} thing", "Yes", day=day)
     await store.update_thread(title="A title", scope=scope_of("middle"))
     search = search_in(store)
     lines = [line for line in (await call(search)).splitlines() if line.startswith("Session")]
     assert lines == [
-        'Session "new", last talk 2026-03-03 09:01, 2 messages: Let us talk of the new thing',
-        'Session "middle" "A title", last talk 2026-03-02 09:01, 2 messages: Let us talk of the middle thing',
-        'Session "old", last talk 2026-03-01 09:01, 2 messages: Let us talk of the old thing',
+        'Session "new", last message 2026-03-03 09:01, 2 messages: I ask about the new thing',
+        'Session "middle" "A title", last message 2026-03-02 09:01, 2 messages: I ask about the middle thing',
+        'Session "old", last message 2026-03-01 09:01, 2 messages: I ask about the old thing',
     ]
     assert [summary.session.id for summary in await search.browse(limit=1)] == [HERE]
     assert [s.session.id for s in await search.browse(limit=2, without_session="new")] == [HERE, "middle"]
@@ -90,7 +90,7 @@ async def test_answers_are_never_longer_than_they_may_be(store: Store) -> None:
     ]
     for arguments in cases:
         answer = await call(search, **arguments)
-        assert 6_000 < len(answer) <= MOST_CHARACTERS
+        assert 6_000 < len(answer) <= MAX_CHARACTERS
         assert answer.endswith("\n</memory>")
 
 

@@ -10,8 +10,8 @@ from tests.runtime.sessions.recorded import HERE, USER, call, say, scope_of, sea
 
 from recollect import Agent, Memory, Message, Store, ToolCall
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError
-from recollect.runtime.sessions.text import MOST_CHARACTERS
-from recollect.runtime.sessions.tool import NO_SESSIONS, NO_TALK, NOTHING_FOUND, WHICH_SESSION, Sort
+from recollect.runtime.sessions.rendering import MAX_CHARACTERS
+from recollect.runtime.sessions.tool import NO_MESSAGES, NO_SESSIONS, NOTHING_FOUND, WHICH_SESSION, Sort
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def test_discovery_shows_the_match_where_and_when_it_was(store: Store) -> 
     await store.update_thread(title="Plans", scope=scope_of("trip"))
     await say(store, "other", "I like tea", "Me too")
     answer = await call(search_in(store), query="when do we fly to lisbon?")
-    assert 'Session "trip" "Plans", last talk 2026-03-01 09:05, 6 messages:' in answer
+    assert 'Session "trip" "Plans", last message 2026-03-01 09:05, 6 messages:' in answer
     assert f'> 2026-03-01 09:02 user (message "{ids[2]}"): We fly to Lisbon in May' in answer
     assert f'  2026-03-01 09:01 assistant (message "{ids[1]}"): Hi' in answer
     assert f'  2026-03-01 09:03 assistant (message "{ids[3]}"): Nice' in answer
@@ -120,7 +120,7 @@ async def test_no_query_can_break_the_search(store: Store) -> None:
     search = search_in(store)
     for query in HOSTILE:
         answer = await call(search, query=query)
-        assert len(answer) <= MOST_CHARACTERS
+        assert len(answer) <= MAX_CHARACTERS
         assert ('"s"' in answer) == ("tea" in query), query[:20]
 
 
@@ -236,7 +236,7 @@ async def test_answers_say_what_to_do_when_there_is_nothing(store: Store) -> Non
         assert "has no words to look for" in await call(search, query=query)
     assert await call(search, around_message_id="m") == WHICH_SESSION
     await store.create_thread(scope=scope_of("empty"))
-    assert await call(search, session_id="empty") == NO_TALK
+    assert await call(search, session_id="empty") == NO_MESSAGES
     assert "has no message 'm'" in await call(search, session_id="empty", around_message_id="m")
     assert "NUL" in await call(search, session_id="a\0b")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import cast
 
 from recollect.backends.base import AuditLog, CompletedRun, NoteBlock, Recollection, StartedRun
-from recollect.backends.curated.entries import LIMITS, TARGETS, Change, Refusal, Target, read_change
+from recollect.backends.curated.entries import LIMITS, TARGETS, Change, InvalidChange, Target, read_change
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import LOG_LIMIT, Source
 from recollect.backends.curated.review import enqueue
-from recollect.backends.curated.snapshot import block_of, block_of_problem
+from recollect.backends.curated.snapshot import make_block, make_unreadable_block
 from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.concurrency.threads import ThreadPool
 from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
@@ -81,7 +81,7 @@ class CuratedMemoryBackend:
     async def recall_before_run(self, run: StartedRun) -> Recollection:
         """Return both files as they are now; the run keeps seeing them like this."""
         del run
-        return await _readers.run(self._recollection)
+        return await _readers.run(self._read_files)
 
     async def persist_after_run(self, run: CompletedRun) -> None:
         """Make the changes of the run's successful calls, as they left the guards, or let them wait."""
@@ -94,13 +94,13 @@ class CuratedMemoryBackend:
             raise
 
     async def _persist(self, run: CompletedRun) -> None:
-        changes, spoilt = _changes(run.messages)
+        changes, invalid = _read_changes(run.messages)
         if changes:
             work = enqueue if self.approval else CuratedFolder.commit
             source = Source("tool", run.run_id, run.session_id)
             await self._writer.run(partial(work, self.folder, changes, source))
-        if spoilt:
-            raise StaleChangeError("; ".join(spoilt))
+        if invalid:
+            raise StaleChangeError("; ".join(invalid))
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
         """Return the tool `memory`."""
@@ -121,7 +121,7 @@ class CuratedMemoryBackend:
     async def close(self) -> None:
         """Do nothing: no file is kept open."""
 
-    def _recollection(self) -> Recollection:
+    def _read_files(self) -> Recollection:
         blocks: list[NoteBlock] = []
         problems: list[StorageError] = []
         for target in TARGETS:
@@ -129,33 +129,33 @@ class CuratedMemoryBackend:
                 entries = self.folder.read(target).entries
             except StorageError as error:
                 problems.append(error)
-                blocks.append(block_of_problem(target))
+                blocks.append(make_unreadable_block(target))
             else:
-                blocks += [block_of(target, entries, self.folder.limits[target])] if entries else []
+                blocks += [make_block(target, entries, self.folder.limits[target])] if entries else []
         return Recollection(tuple(blocks), problems=tuple(problems))
 
 
-def _changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:
+def _read_changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:
     """Return what the calls that succeeded asked for, in order, and what guards have made unreadable."""
     changes: list[Change] = []
-    spoilt: list[str] = []
-    for call in _succeeded(messages):
+    invalid: list[str] = []
+    for call in _find_successful_calls(messages):
         change = read_change(call.arguments)
-        if isinstance(change, Refusal):
-            spoilt.append(f"a change of curated memory is no longer one behind the guards: {change.problem}")
+        if isinstance(change, InvalidChange):
+            invalid.append(f"a change of curated memory is no longer one behind the guards: {change.problem}")
         else:
             changes.append(change)
-    return changes, spoilt
+    return changes, invalid
 
 
-def _succeeded(messages: Sequence[Message]) -> list[ToolCall]:
+def _find_successful_calls(messages: Sequence[Message]) -> list[ToolCall]:
     turn = [message for message in messages if message.origin == "response"]
     return [
         pair.call
         for pair in pair_calls(turn)
-        if pair.call.name == NAME and not pair.result.is_error and _says_success(pair.result.content)
+        if pair.call.name == NAME and not pair.result.is_error and _is_success(pair.result.content)
     ]
 
 
-def _says_success(content: object) -> bool:
+def _is_success(content: object) -> bool:
     return isinstance(content, dict) and cast("dict[str, object]", content).get("success") is True

@@ -31,16 +31,16 @@ FILE_NAMES: Mapping[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LIMITS: Mapping[Target, int] = {"memory": 2200, "user": 1375}
 """How many characters each file may have if nothing else is said, delimiters included."""
 
-SIGN = "§"
+SECTION_SIGN = "§"
 """The sign that stands alone on the line between two entries."""
 
-DELIMITER = f"\n{SIGN}\n"
+DELIMITER = f"\n{SECTION_SIGN}\n"
 """What stands between two entries."""
 
-_MARK = "\ufeff"
+_BYTE_ORDER_MARK = "\ufeff"
 
 
-class Parsed(NamedTuple):
+class ParsedFile(NamedTuple):
     """What a file holds; `problem` says why it must not be written, if so."""
 
     entries: tuple[str, ...] = ()
@@ -49,16 +49,16 @@ class Parsed(NamedTuple):
     problem: str | None = None
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str) -> ParsedFile:
     """Read a file's text; the entries are there even if the file may not be written."""
-    start = _MARK if text.startswith(_MARK) else ""
+    start = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     body = text.removeprefix(start)
     kept = body.rstrip("\n")
     ending = body[len(kept) :]
     if not body.strip():
-        return Parsed((), start, ending)
-    entries = tuple(filter(None, (piece.strip() for piece in kept.split(DELIMITER))))
-    return Parsed(entries, start, ending, _problem(entries, kept))
+        return ParsedFile((), start, ending)
+    entries = tuple(filter(None, (part.strip() for part in kept.split(DELIMITER))))
+    return ParsedFile(entries, start, ending, _find_problem(entries, kept))
 
 
 def serialise(entries: Sequence[str], start: str = "", ending: str = "") -> str:
@@ -66,14 +66,14 @@ def serialise(entries: Sequence[str], start: str = "", ending: str = "") -> str:
     return f"{start}{DELIMITER.join(entries)}{ending}"
 
 
-def length(entries: Sequence[str]) -> int:
+def count_characters(entries: Sequence[str]) -> int:
     """Return how many characters count against the limit."""
     return len(serialise(entries))
 
 
-def usage(entries: Sequence[str], limit: int) -> str:
+def describe_usage(entries: Sequence[str], limit: int) -> str:
     """Say how full a file is."""
-    size = length(entries)
+    size = count_characters(entries)
     return f"{100 * size // limit}% — {size}/{limit} chars"
 
 
@@ -82,29 +82,29 @@ def fingerprint(entries: Sequence[str]) -> str:
     return hashlib.sha256(serialise(entries).encode()).hexdigest()[:24]
 
 
-def entry_problem(text: str) -> str | None:
+def find_entry_problem(text: str) -> str | None:
     """Say why a text cannot be an entry of a file, or None."""
     if not text.strip():
         return "is empty"
-    if text != text.strip() or text.startswith(_MARK):
+    if text != text.strip() or text.startswith(_BYTE_ORDER_MARK):
         return "begins or ends with whitespace"
-    if any(line.strip() == SIGN for line in text.splitlines()):
-        return f"has a line with nothing but {SIGN}, which separates entries"
+    if any(line.strip() == SECTION_SIGN for line in text.splitlines()):
+        return f"has a line with nothing but {SECTION_SIGN}, which separates entries"
     return None
 
 
-def _problem(entries: Sequence[str], kept: str) -> str | None:
-    problem = _first_problem(entries, kept)
+def _find_problem(entries: Sequence[str], kept: str) -> str | None:
+    problem = _find_first_problem(entries, kept)
     # They are behind whatever else seems to be wrong, and nobody sees them.
     return "it has Windows line ends" if problem and "\r" in kept else problem
 
 
-def _first_problem(entries: Sequence[str], kept: str) -> str | None:
+def _find_first_problem(entries: Sequence[str], kept: str) -> str | None:
     for place, entry in enumerate(entries, 1):
-        if problem := entry_problem(entry):
+        if problem := find_entry_problem(entry):
             return f"entry {place} {problem}"
     if serialise(entries) != kept:
-        return f"it has empty entries, or blank lines or spaces around a line with {SIGN} or at the start"
+        return f"it has empty entries, or blank space at the start or around a line with {SECTION_SIGN}"
     return None
 
 
@@ -117,7 +117,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 Scan: TypeAlias = Callable[[str], str | None]
 """Says what is wrong with a text that is to be written, or None."""
 
-MOST_OPERATIONS = 100
+MAX_OPERATIONS = 100
 """How many operations one change may have."""
 
 _PREVIEW = 80
@@ -153,7 +153,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class InvalidChange:
     """Why nothing can be done, and the entries that were meant, if several were."""
 
     problem: str
@@ -161,26 +161,26 @@ class Refusal:
     target: Target | None = None
 
 
-def read_change(arguments: Mapping[str, object]) -> Change | Refusal:
+def read_change(arguments: Mapping[str, object]) -> Change | InvalidChange:
     """Read the arguments of a call, whoever wrote them: one operation, or a list of them."""
     target = arguments.get("target") or "memory"
     if target not in TARGETS:
-        return Refusal(f"target must be one of {', '.join(TARGETS)}")
+        return InvalidChange(f"target must be one of {', '.join(TARGETS)}")
     given = arguments.get("operations")
     if given is None or given == []:
         given = [arguments]
     elif arguments.get("action") is not None:
-        return Refusal("give either action or operations, not both", target=target)
+        return InvalidChange("give either action or operations, not both", target=target)
     if not isinstance(given, list | tuple):
-        return Refusal("operations must be a list", target=target)
+        return InvalidChange("operations must be a list", target=target)
     listed = cast("Sequence[object]", given)
-    if len(listed) > MOST_OPERATIONS:
-        return Refusal(f"at most {MOST_OPERATIONS} operations fit one call", target=target)
+    if len(listed) > MAX_OPERATIONS:
+        return InvalidChange(f"at most {MAX_OPERATIONS} operations fit one call", target=target)
     operations: list[Operation] = []
     for one in listed:
-        operation = _operation(one)
-        if isinstance(operation, Refusal):
-            return Refusal(operation.problem, target=target)
+        operation = _read_operation(one)
+        if isinstance(operation, InvalidChange):
+            return InvalidChange(operation.problem, target=target)
         operations.append(operation)
     return Change(target, tuple(operations))
 
@@ -195,24 +195,26 @@ def change_to_json(change: Change) -> dict[str, object]:
 
 def plan(
     entries: Sequence[str], operations: Sequence[Operation], *, limit: int, scan: Scan
-) -> Plan | Refusal:
+) -> Plan | InvalidChange:
     """Return what the operations make of the entries, all of them or none."""
     now, done = tuple(entries), list[str]()
     many = len(operations) > 1
-    longest = max(limit, length(now))
+    longest = max(limit, count_characters(now))
     if any(len(one.content or "") > longest for one in operations):
-        return Refusal(f"content is longer than the file may be, which is {limit} characters: shorten it")
+        return InvalidChange(
+            f"content is longer than the file may be, which is {limit} characters: shorten it"
+        )
     for place, operation in enumerate(operations, 1):
-        step = _step(now, operation, scan)
-        if isinstance(step, Refusal):
+        step = _apply_operation(now, operation, scan)
+        if isinstance(step, InvalidChange):
             where = f"operation {place}: " if many else ""
-            return Refusal(where + step.problem, step.matches)
+            return InvalidChange(where + step.problem, step.matches)
         now, words = step
         done.append(words)
-    size = length(now)
+    size = count_characters(now)
     # A file that a person has filled beyond the limit can still be made shorter.
-    if size > limit and size >= length(entries):
-        return Refusal(
+    if size > limit and size >= count_characters(entries):
+        return InvalidChange(
             f"the file would have {size} characters of at most {limit}: shorten or remove entries first, "
             "or together with this in one call with operations, of which only the end result counts"
         )
@@ -227,19 +229,19 @@ def preview(entry: str) -> str:
 _Step: TypeAlias = tuple[tuple[str, ...], str]
 
 
-def _step(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | Refusal:
+def _apply_operation(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | InvalidChange:
     if operation.action == "add":
-        return _added(entries, operation, scan)
-    place = _place(entries, operation.old_text)
-    if isinstance(place, Refusal):
+        return _add(entries, operation, scan)
+    place = _find_entry(entries, operation.old_text)
+    if isinstance(place, InvalidChange):
         return place
     if operation.action == "remove":
         return entries[:place] + entries[place + 1 :], "removed"
-    content = _content(operation, scan)
-    return content if isinstance(content, Refusal) else _replaced(entries, place, content)
+    content = _check_content(operation, scan)
+    return content if isinstance(content, InvalidChange) else _replace(entries, place, content)
 
 
-def _replaced(entries: tuple[str, ...], place: int, content: str) -> _Step:
+def _replace(entries: tuple[str, ...], place: int, content: str) -> _Step:
     rest = entries[:place] + entries[place + 1 :]
     if content == entries[place]:
         return entries, "already there"
@@ -248,65 +250,67 @@ def _replaced(entries: tuple[str, ...], place: int, content: str) -> _Step:
     return (*entries[:place], content, *entries[place + 1 :]), "replaced"
 
 
-def _added(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | Refusal:
-    content = _content(operation, scan)
-    if isinstance(content, Refusal):
+def _add(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | InvalidChange:
+    content = _check_content(operation, scan)
+    if isinstance(content, InvalidChange):
         return content
     return (entries, "already there") if content in entries else ((*entries, content), "added")
 
 
-def _content(operation: Operation, scan: Scan) -> str | Refusal:
+def _check_content(operation: Operation, scan: Scan) -> str | InvalidChange:
     """Return the new text as it is kept: without whitespace at its ends."""
     text = (operation.content or "").strip()
     if not text:
         instead = "; use remove to delete an entry" if operation.action == "replace" else ""
-        return Refusal(f"content is empty: say what to remember{instead}")
+        return InvalidChange(f"content is empty: say what to remember{instead}")
     try:
         check_text(text, "content")
     except InvalidArgumentError as error:
-        return Refusal(str(error))
-    if problem := entry_problem(text):
-        return Refusal(f"content {problem}: write it without, or as several entries")
+        return InvalidChange(str(error))
+    if problem := find_entry_problem(text):
+        return InvalidChange(f"content {problem}: write it without, or as several entries")
     if problem := scan(text):
-        return Refusal(f"content is refused: {problem}; write down the plain fact in other words")
+        return InvalidChange(f"content is refused: {problem}; write down the plain fact in other words")
     return text
 
 
-def _place(entries: Sequence[str], old_text: str | None) -> int | Refusal:
+def _find_entry(entries: Sequence[str], old_text: str | None) -> int | InvalidChange:
     """Find the one entry that is meant: the whole of it, a part, or a part but for its whitespace."""
     wanted = (old_text or "").strip()
     if not wanted:
-        return Refusal(f"old_text is missing: {_NEEDS_OLD_TEXT}")
+        return InvalidChange(f"old_text is missing: {_NEEDS_OLD_TEXT}")
     if wanted in entries:
         return list(entries).index(wanted)
     found = [place for place, entry in enumerate(entries) if wanted in entry] or [
-        place for place, entry in enumerate(entries) if _plain(wanted) in _plain(entry)
+        place for place, entry in enumerate(entries) if _normalize(wanted) in _normalize(entry)
     ]
     if not found:
-        return Refusal(f"no entry contains old_text: {_NEEDS_OLD_TEXT}")
+        return InvalidChange(f"no entry contains old_text: {_NEEDS_OLD_TEXT}")
     different = tuple(dict.fromkeys(entries[place] for place in found))
     if len(different) > 1:
-        return Refusal(f"{len(different)} different entries contain old_text: {_NEEDS_OLD_TEXT}", different)
+        return InvalidChange(
+            f"{len(different)} different entries contain old_text: {_NEEDS_OLD_TEXT}", different
+        )
     return found[0]
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text without what quoting it may change: its whitespace, and how its accents are written."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
-def _operation(value: object) -> Operation | Refusal:
+def _read_operation(value: object) -> Operation | InvalidChange:
     if isinstance(value, Operation):
         return value
     if not isinstance(value, Mapping):
-        return Refusal("each operation must be an object with action, content and old_text")
+        return InvalidChange("each operation must be an object with action, content and old_text")
     given = cast("Mapping[str, object]", value)
     action, content, old_text = (given.get(name) for name in ("action", "content", "old_text"))
     if action not in ACTIONS:
-        return Refusal(f"action must be one of {', '.join(ACTIONS)}")
+        return InvalidChange(f"action must be one of {', '.join(ACTIONS)}")
     for name, text in (("content", content), ("old_text", old_text)):
         if text is not None and not isinstance(text, str):
-            return Refusal(f"{name} must be text")
+            return InvalidChange(f"{name} must be text")
     return Operation(action, cast("str | None", content), cast("str | None", old_text))
 
 
@@ -322,11 +326,11 @@ class Edit:
     after: str | None
 
 
-def edits_between(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
+def diff_entries(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
     """Return the edits that make the new entries of the old ones."""
     # What both begin and end with is left out: many equal entries would cost their number squared.
-    first = _shared(old, new)
-    last = _shared(old[first:][::-1], new[first:][::-1])
+    first = _count_shared_start(old, new)
+    last = _count_shared_start(old[first:][::-1], new[first:][::-1])
     old, new = old[first : len(old) - last], new[first : len(new) - last]
     edits: list[Edit] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
@@ -344,9 +348,9 @@ def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...
     now = list(entries)
     for edit in edits:
         end = edit.place + (edit.before is not None)
-        if edit.place < 0 or end > len(now) or now[edit.place : end] != _listed(edit.before):
+        if edit.place < 0 or end > len(now) or now[edit.place : end] != _as_list(edit.before):
             return None
-        now[edit.place : end] = _listed(edit.after)
+        now[edit.place : end] = _as_list(edit.after)
     return tuple(now)
 
 
@@ -368,17 +372,17 @@ def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ..
             is_at_place = edit.place < len(now) and now[edit.place] == edit.after
             place = edit.place if is_at_place else now.index(edit.after)
             # Somebody may have written again what stood there before.
-            now[place : place + 1] = [] if edit.before in now else _listed(edit.before)
+            now[place : place + 1] = [] if edit.before in now else _as_list(edit.before)
         elif edit.before is not None and edit.before not in now:
             now.insert(edit.place, edit.before)
     return tuple(now)
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+def _count_shared_start(old: Sequence[str], new: Sequence[str]) -> int:
     """Return how many entries both begin with."""
     pairs = zip(old, new, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
 
-def _listed(entry: str | None) -> list[str]:
+def _as_list(entry: str | None) -> list[str]:
     return [] if entry is None else [entry]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.backends.curated.entries import Parsed, parse, serialise
+from recollect.backends.curated.entries import ParsedFile, parse, serialise
 from recollect.errors import (
     StaleChangeError,
     StorageBusyError,
@@ -32,17 +32,17 @@ from recollect.errors import (
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
-_LARGEST = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 _TEMPORARY = ".recollect.tmp"
 LOCK_NAME = ".memory.lock"
 """The file that a writer holds a lock on; it is empty, and stays."""
-_SHORTEST, _LONGEST = 0.001, 0.025  # seconds between two tries
+_MIN_PAUSE, _MAX_PAUSE = 0.001, 0.025  # seconds between two tries
 _log = logging.getLogger("recollect")
-_LARGEST_MEMORY = 4 * 1024 * 1024
+_MAX_MEMORY_BYTES = 4 * 1024 * 1024
 _WRITABLE = 0o222
 
 
-class Found(NamedTuple):
+class FileContent(NamedTuple):
     """A file's bytes, and what is to stay as it is when it is replaced."""
 
     data: bytes
@@ -50,9 +50,9 @@ class Found(NamedTuple):
     owner: tuple[int, int]
 
 
-def read_file(path: Path, *, largest: int = _LARGEST) -> Found | None:
+def read_file(path: Path, *, max_bytes: int = _MAX_BYTES) -> FileContent | None:
     """Return a regular file, or None if there is none; what is no file, or too large, is an error."""
-    with _faults(path, "read"):
+    with _translate_errors(path, "read"):
         try:
             # A pipe in its place would otherwise be waited for without end.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -63,26 +63,26 @@ def read_file(path: Path, *, largest: int = _LARGEST) -> Found | None:
             os.close(descriptor)
             raise StorageUnavailableError(f"{path} is not a file; move away what stands in its place")
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(largest + 1)
-    if len(data) > largest:
-        raise StorageUnavailableError(f"{path} is larger than {largest:,} bytes; shorten it by hand")
-    return Found(data, stat.S_IMODE(facts.st_mode), (facts.st_uid, facts.st_gid))
+            data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise StorageUnavailableError(f"{path} is larger than {max_bytes:,} bytes; shorten it by hand")
+    return FileContent(data, stat.S_IMODE(facts.st_mode), (facts.st_uid, facts.st_gid))
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder that only its owner may enter, to the disk, unless it is there."""
-    with _faults(folder, "make"):
+    with _translate_errors(folder, "make"):
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         for place in missing:
             _sync_folder(place.parent)
 
 
-def replace_file(path: Path, data: bytes, like: Found | None = None) -> None:
+def replace_file(path: Path, data: bytes, like: FileContent | None = None) -> None:
     """Put new bytes in a file's place, at once and to the disk; a link keeps pointing where it does."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_TEMPORARY}")
-    with _faults(path, "write"):
+    with _translate_errors(path, "write"):
         try:
             _write_new(temporary, data, like)
             temporary.replace(target)
@@ -95,7 +95,7 @@ def replace_file(path: Path, data: bytes, like: Found | None = None) -> None:
 
 def append_to_file(path: Path, data: bytes, *, sync: bool = True) -> int:
     """Append to a file, to the disk, and return its size before; a part that was written is cut off again."""
-    with _faults(path, "write"):
+    with _translate_errors(path, "write"):
         is_new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
@@ -115,20 +115,20 @@ def append_to_file(path: Path, data: bytes, *, sync: bool = True) -> int:
     return size
 
 
-def cut_file(path: Path, size: int) -> None:
+def truncate_file(path: Path, size: int) -> None:
     """Take off what was appended to a file, as far as the disk lets us."""
     with suppress(OSError):
         os.truncate(path, size)
 
 
-def sweep(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove what writers that were killed have left; call it only where nobody else can write."""
     with suppress(OSError):
         for path in folder.glob(f".*{_TEMPORARY}"):
             path.unlink()
 
 
-def _write_new(path: Path, data: bytes, like: Found | None) -> None:
+def _write_new(path: Path, data: bytes, like: FileContent | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(path, flags, _PRIVATE_FILE)
     try:
@@ -157,15 +157,15 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _faults(path: Path, doing: str) -> Generator[None]:
+def _translate_errors(path: Path, doing: str) -> Generator[None]:
     """Make errors of the system ours."""
     try:
         yield
     except OSError as error:
-        raise fault(error, path, doing) from error
+        raise to_storage_error(error, path, doing) from error
 
 
-def fault(error: OSError, path: Path, doing: str) -> StorageError:
+def to_storage_error(error: OSError, path: Path, doing: str) -> StorageError:
     """Return our error for one of the system, with what to do about it."""
     what = f"cannot {doing} {path}: {error.strerror or error}"
     if error.errno in _FULL:
@@ -180,34 +180,34 @@ def fault(error: OSError, path: Path, doing: str) -> StorageError:
 
 
 @contextmanager
-def locked(folders: Iterable[Path], seconds: float) -> Generator[None]:
+def lock_folders(folders: Iterable[Path], seconds: float) -> Generator[None]:
     """Keep other writers out of folders; waiting longer than some seconds for it is a `StorageBusyError`."""
     deadline = time.monotonic() + seconds
     with ExitStack() as held:
         # In one order for everybody, so that no two writers wait for each other.
         for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
-            held.callback(_release, _acquired(folder / LOCK_NAME, deadline, seconds))
+            held.callback(_release, _acquire(folder / LOCK_NAME, deadline, seconds))
         yield
 
 
-def _acquired(path: Path, deadline: float, seconds: float) -> int:
-    pause = _SHORTEST
+def _acquire(path: Path, deadline: float, seconds: float) -> int:
+    pause = _MIN_PAUSE
     while True:
-        descriptor = _tried(path)
+        descriptor = _try_lock(path)
         if descriptor is not None:
             return descriptor
         if time.monotonic() >= deadline:
             raise StorageBusyError(f"others held {path} for {seconds:g} seconds; try again")
         time.sleep(pause)
-        pause = min(pause * 2, _LONGEST)
+        pause = min(pause * 2, _MAX_PAUSE)
 
 
-def _tried(path: Path) -> int | None:
+def _try_lock(path: Path) -> int | None:
     """Take the lock if it is free; a lock file that was removed meanwhile locks nobody out."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        raise fault(error, path, "lock") from error
+        raise to_storage_error(error, path, "lock") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), path.stat()):
@@ -216,7 +216,7 @@ def _tried(path: Path) -> int | None:
         pass
     except OSError as error:
         os.close(descriptor)
-        raise fault(error, path, "lock") from error
+        raise to_storage_error(error, path, "lock") from error
     os.close(descriptor)
     return None
 
@@ -230,8 +230,8 @@ def _release(descriptor: int) -> None:
 class FileState(NamedTuple):
     """A file that was read to be changed: what stands in it, and the bytes it had."""
 
-    parsed: Parsed
-    found: Found | None
+    parsed: ParsedFile
+    found: FileContent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,58 +240,60 @@ class CuratedFile:
 
     path: Path
 
-    def read(self) -> Parsed:
+    def read(self) -> ParsedFile:
         """Return what stands in it, also if it may not be written; one that is not there is empty."""
-        return self._parsed(self._found())
+        return self._parse(self._read_bytes())
 
     def read_to_change(self) -> FileState:
         """Return what stands in it if writing it would lose nothing.
 
         Otherwise a copy is put beside it, and the error says how to repair it.
         """
-        found = self._found()
+        found = self._read_bytes()
         if found is not None and not found.mode & _WRITABLE:
             raise StorageReadOnlyError(f"{self.path} is marked read-only; `chmod u+w` it to allow changes")
         try:
-            parsed = self._parsed(found)
+            parsed = self._parse(found)
         except StorageCorruptError as error:
-            raise self._refused(str(error), found) from None
+            raise self._make_corrupt_error(str(error), found) from None
         if parsed.problem is not None:
-            raise self._refused(f"{self.path} is not in the form of a memory file: {parsed.problem}", found)
+            raise self._make_corrupt_error(
+                f"{self.path} is not in the form of a memory file: {parsed.problem}", found
+            )
         return FileState(parsed, found)
 
     def write(self, entries: Sequence[str], over: FileState) -> None:
         """Put entries in the place of what was read; an editor, which knows no lock, may have been faster."""
-        if self._found() != over.found:
+        if self._read_bytes() != over.found:
             raise StaleChangeError(f"{self.path} was changed just now by somebody else; try again")
         text = serialise(entries, over.parsed.start, over.parsed.ending)
         replace_file(self.path, text.encode(), over.found)
 
-    def _found(self) -> Found | None:
-        return read_file(self.path, largest=_LARGEST_MEMORY)
+    def _read_bytes(self) -> FileContent | None:
+        return read_file(self.path, max_bytes=_MAX_MEMORY_BYTES)
 
-    def _parsed(self, found: Found | None) -> Parsed:
+    def _parse(self, found: FileContent | None) -> ParsedFile:
         if found is None:
-            return Parsed()
+            return ParsedFile()
         try:
             return parse(found.data.decode())
         except UnicodeDecodeError as error:
             raise StorageCorruptError(f"{self.path} is not UTF-8 text (byte {error.start})") from None
 
-    def _refused(self, problem: str, found: Found | None) -> StorageCorruptError:
+    def _make_corrupt_error(self, problem: str, found: FileContent | None) -> StorageCorruptError:
         return StorageCorruptError(
-            f"{problem}. It was left as it is{self._backed_up(found)}. To repair it, save it as UTF-8 with "
+            f"{problem}. It was left as it is{self._back_up(found)}. To repair it, save it as UTF-8 with "
             "Unix line ends, with one line that holds only § between two entries, and with none elsewhere"
         )
 
-    def _backed_up(self, found: Found | None) -> str:
+    def _back_up(self, found: FileContent | None) -> str:
         """Copy the file once for each content, and say where to."""
         if found is None:
             return ""
         name = f"{self.path.name}.{hashlib.sha256(found.data).hexdigest()[:12]}.bak"
         backup = self.path.with_name(name)
         try:
-            if read_file(backup, largest=_LARGEST_MEMORY) is None:
+            if read_file(backup, max_bytes=_MAX_MEMORY_BYTES) is None:
                 replace_file(backup, found.data, found)
         except StorageError as error:
             _log.warning("%s could not be copied: %s", self.path, error)

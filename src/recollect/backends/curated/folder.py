@@ -15,14 +15,20 @@ from recollect.backends.curated.entries import (
     LIMITS,
     TARGETS,
     Change,
-    Parsed,
+    InvalidChange,
+    ParsedFile,
     Plan,
-    Refusal,
     Target,
-    edits_between,
+    diff_entries,
     plan,
 )
-from recollect.backends.curated.files import CuratedFile, FileState, locked, make_folder, sweep
+from recollect.backends.curated.files import (
+    CuratedFile,
+    FileState,
+    lock_folders,
+    make_folder,
+    remove_leftovers,
+)
 from recollect.backends.curated.journal import (
     LOG_LIMIT,
     History,
@@ -73,7 +79,7 @@ class CuratedFolder:
         self.log_limit = log_limit
         self._lock_seconds = lock_seconds
 
-    def read(self, target: Target) -> Parsed:
+    def read(self, target: Target) -> ParsedFile:
         """Return what a file holds now; a reader waits for nobody."""
         return self.files[target].read()
 
@@ -89,14 +95,14 @@ class CuratedFolder:
 
     def check_writable(self) -> None:
         """Raise an error where it is plain that nothing can be written; all else shows at the write."""
-        for file, place in zip(self.files.values(), self._places()[1:], strict=True):
+        for file, place in zip(self.files.values(), self._list_folders()[1:], strict=True):
             # Only the folder itself is made where it is missing.
             if file.path.is_symlink() and not place.is_dir():
                 raise StorageUnavailableError(
                     f"{file.path} is a link into the folder {place}, which is not there; make the folder, or "
                     "remove the link"
                 )
-        for place in self._places():
+        for place in self._list_folders():
             # Not `Path.exists`, which raises where a folder above may not be entered.
             there = next(one for one in (place, *place.parents) if os.access(one, os.F_OK))
             if not os.access(there, os.W_OK | os.X_OK):
@@ -108,16 +114,16 @@ class CuratedFolder:
             raise StorageReadOnlyError(f"cannot read and write {log}; give this user the right to do both")
 
     @contextmanager
-    def opened(self) -> Generator["OpenFolder"]:
+    def lock(self) -> Generator["LockedFolder"]:
         """Keep other writers out, and give what a change needs."""
         make_folder(self.path)
-        places = self._places()
-        with locked(places, self._lock_seconds):
+        places = self._list_folders()
+        with lock_folders(places, self._lock_seconds):
             for place in places:
-                sweep(place)
+                remove_leftovers(place)
             history = self.history()
             self._shorten_log(history)
-            yield OpenFolder(self, history)
+            yield LockedFolder(self, history)
 
     def _shorten_log(self, history: History) -> None:
         try:
@@ -137,20 +143,20 @@ class CuratedFolder:
         """
         problems: list[RecollectError] = []
         made: list[LoggedChange] = []
-        with self.opened() as folder:
+        with self.lock() as folder:
             for target in TARGETS:
                 mine = [change for change in changes if change.target == target]
                 if not mine or folder.history.has_run(source, target):
                     continue
                 try:
-                    made += folder.make(target, mine, source, problems)
+                    made += folder.apply(target, mine, source, problems)
                 except (StorageError, StaleChangeError) as error:
                     problems.append(error)
         if problems:
             raise combine_errors(problems)
         return made
 
-    def _places(self) -> list[Path]:
+    def _list_folders(self) -> list[Path]:
         # A file may be a link to one that is kept elsewhere, and that others link to as well.
         return [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
 
@@ -163,7 +169,7 @@ class CuratedFolder:
 
 
 @dataclass(slots=True)
-class OpenFolder:
+class LockedFolder:
     """A folder that nobody else writes to."""
 
     folder: CuratedFolder
@@ -176,32 +182,32 @@ class OpenFolder:
             self._read[target] = self.folder.files[target].read_to_change()
         return self._read[target].parsed.entries
 
-    def make(
+    def apply(
         self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
     ) -> list[LoggedChange]:
         """Make those of the changes that fit a file, in one write, and add to the problems for the others."""
         for _ in range(_TRIES - 1):
             unfit: list[RecollectError] = []
             with suppress(StaleChangeError):
-                made = self._make(target, changes, source, unfit)
+                made = self._apply_once(target, changes, source, unfit)
                 problems += unfit
                 return made
-        return self._make(target, changes, source, problems)
+        return self._apply_once(target, changes, source, problems)
 
-    def _make(
+    def _apply_once(
         self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
     ) -> list[LoggedChange]:
         now, commit = self.entries(target), new_id()
         logged: list[LoggedChange] = []
         for change in changes:
-            made = planned(now, change, self.folder.limits[target])
-            if isinstance(made, Refusal):
+            made = plan_change(now, change, self.folder.limits[target])
+            if isinstance(made, InvalidChange):
                 name = FILE_NAMES[target]
                 problems.append(
                     StaleChangeError(f"a change no longer fits {name} and was not made: {made.problem}")
                 )
             elif made.entries != now:
-                edits = edits_between(now, made.entries)
+                edits = diff_entries(now, made.entries)
                 logged.append(new_change(target, source, (now, made.entries), edits, commit))
                 now = made.entries
         if logged:
@@ -215,20 +221,20 @@ class OpenFolder:
         """
         journal, file = self.folder.journal, self.folder.files[target]
         before = self.entries(target)
-        size = journal.append([*self._by_hand(target, before), *logged])
+        size = journal.append([*self._find_manual_edits(target, before), *logged])
         try:
             file.write(entries, self._read[target])
         except StaleChangeError:
             del self._read[target]
-            journal.take_back(size)
+            journal.truncate(size)
             raise
         except StorageError:
             if self.folder.readable_entries(target) == before:
-                journal.take_back(size)
+                journal.truncate(size)
             raise
         journal.finish(logged[-1].commit)
 
-    def _by_hand(self, target: Target, now: tuple[str, ...]) -> list[LoggedChange]:
+    def _find_manual_edits(self, target: Target, now: tuple[str, ...]) -> list[LoggedChange]:
         """Describe what somebody has changed without logging it."""
         known = self.history.known[target]
         if known == now:
@@ -236,9 +242,9 @@ class OpenFolder:
         # Where the log has a gap, it begins anew with all that is there.
         then = known or ()
         source = Source("by hand")
-        return [new_change(target, source, (then, now), edits_between(then, now), new_id())]
+        return [new_change(target, source, (then, now), diff_entries(then, now), new_id())]
 
 
-def planned(entries: Sequence[str], change: Change, limit: int) -> Plan | Refusal:
+def plan_change(entries: Sequence[str], change: Change, limit: int) -> Plan | InvalidChange:
     """Return what a change makes of the entries, with all that is checked of a text."""
     return plan(entries, change.operations, limit=limit, scan=find_threat)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.backends.curated.entries import TARGETS, Edit, Target, apply_edits, fingerprint
-from recollect.backends.curated.files import append_to_file, cut_file, read_file, replace_file
+from recollect.backends.curated.files import append_to_file, read_file, replace_file, truncate_file
 from recollect.errors import StorageError
 from recollect.messages import now
 
@@ -29,7 +29,7 @@ _KINDS: tuple[str, ...] = get_args(Kind)
 _EMPTY = fingerprint(())
 LOG_LIMIT = 1_000
 """How many of the newest changes the log keeps at least; older ones go when there are twice as many."""
-_MOST_BYTES = 32 * 1024 * 1024  # half of what can still be read
+_MAX_BYTES = 32 * 1024 * 1024  # half of what can still be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class LoggedChange:
 class History:
     """What the log says, beside the files as they are now; `known` is None where the log has a gap.
 
-    `begun` is what the files held before the first change.
+    `initial` is what the files held before the first change.
     """
 
     changes: tuple[LoggedChange, ...]
     known: Mapping[Target, tuple[str, ...] | None]
-    begun: Mapping[Target, tuple[str, ...]] = field(default_factory=dict[Target, tuple[str, ...]])
+    initial: Mapping[Target, tuple[str, ...]] = field(default_factory=dict[Target, tuple[str, ...]])
 
     def known_before(self, place: int) -> Mapping[Target, tuple[str, ...] | None]:
         """Return what the files held before the change at a place, as far as the log knows."""
         made = {change.commit for change in self.changes if change.is_applied}
-        return _judged(self.changes[:place], made, {}, self.begun).known
+        return _make_history(self.changes[:place], made, {}, self.initial).known
 
     def has_run(self, source: Source, target: Target) -> bool:
         """Whether a run has changed a file already, or a person has turned its change down."""
@@ -96,20 +96,20 @@ class Journal:
         found = read_file(self.path)
         changes: list[LoggedChange] = []
         finished: set[str] = set()
-        begun: dict[Target, tuple[str, ...]] = {}
+        initial: dict[Target, tuple[str, ...]] = {}
         for number, line in enumerate((found.data if found else b"").splitlines(), 1):
             try:
                 value = cast("dict[str, object]", json.loads(line))
                 if isinstance(done := value.get("done"), str):
                     finished.add(done)
                 elif "begun" in value:
-                    begun |= _begun(value)
+                    initial |= _read_initial(value)
                 else:
-                    changes.append(_change(value))
+                    changes.append(_read_change(value))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 # A killed writer leaves half a line; what is whole still counts.
                 _log.warning("line %d of %s cannot be read and is passed over", number, self.path)
-        return _judged(changes, finished, current, begun)
+        return _make_history(changes, finished, current, initial)
 
     def size(self) -> int:
         """Return how many bytes it has, as far as anybody can tell."""
@@ -118,13 +118,13 @@ class Journal:
         return 0
 
     def replace(
-        self, changes: Sequence[LoggedChange], begun: Mapping[Target, tuple[str, ...] | None]
+        self, changes: Sequence[LoggedChange], initial: Mapping[Target, tuple[str, ...] | None]
     ) -> None:
         """Put other changes in the place of all, and what the files held before them."""
         made = {change.commit: None for change in changes if change.is_applied}
         lines: list[Mapping[str, object]] = [
-            *({"begun": target, "entries": entries} for target, entries in begun.items() if entries),
-            *map(_as_json, changes),
+            *({"begun": target, "entries": entries} for target, entries in initial.items() if entries),
+            *map(_to_json, changes),
             *({"done": commit} for commit in made),
         ]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -132,7 +132,7 @@ class Journal:
 
     def append(self, changes: Sequence[LoggedChange]) -> int:
         """Log changes that are about to be made; return what takes them back."""
-        lines = [json.dumps(_as_json(change), ensure_ascii=False) for change in changes]
+        lines = [json.dumps(_to_json(change), ensure_ascii=False) for change in changes]
         return append_to_file(self.path, "".join(f"{line}\n" for line in lines).encode())
 
     def finish(self, commit: str) -> None:
@@ -140,9 +140,9 @@ class Journal:
         with suppress(StorageError):
             append_to_file(self.path, (json.dumps({"done": commit}) + "\n").encode(), sync=False)
 
-    def take_back(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         """Forget changes that could not be made."""
-        cut_file(self.path, size)
+        truncate_file(self.path, size)
 
 
 def new_id() -> str:
@@ -162,16 +162,16 @@ def new_change(
     return LoggedChange(new_id(), commit, now().isoformat(), target, source, before, after, tuple(edits))
 
 
-def change_as_json(change: LoggedChange) -> dict[str, object]:
+def logged_change_to_json(change: LoggedChange) -> dict[str, object]:
     """Return a change for people and programs."""
-    return _as_json(change) | {"applied": change.is_applied and change.source.kind != "rejected"}
+    return _to_json(change) | {"applied": change.is_applied and change.source.kind != "rejected"}
 
 
-def _judged(
+def _make_history(
     changes: Sequence[LoggedChange],
     finished: set[str],
     current: Mapping[Target, Sequence[str] | None],
-    begun: Mapping[Target, tuple[str, ...]],
+    initial: Mapping[Target, tuple[str, ...]],
 ) -> History:
     made: dict[str, bool] = {}
     known: dict[Target, tuple[str, ...] | None] = {}
@@ -181,24 +181,24 @@ def _judged(
         present = current.get(target)
         # The state behind a commit is what the next began with, and behind the last what the file has now.
         ends = [*(group[0].before for group in commits[1:]), "" if present is None else fingerprint(present)]
-        state: tuple[str, ...] | None = begun.get(target, ())
+        state: tuple[str, ...] | None = initial.get(target, ())
         for group, end in zip(commits, ends, strict=False):
-            is_made = _is_made(group, finished, end)
+            is_made = _is_applied(group, finished, end)
             made[group[0].commit] = is_made
             if is_made:
-                state = _followed(state, group)
+                state = _replay(state, group)
         known[target] = state
     return History(
-        tuple(replace(change, is_applied=made.get(change.commit, True)) for change in changes), known, begun
+        tuple(replace(change, is_applied=made.get(change.commit, True)) for change in changes), known, initial
     )
 
 
-def _is_made(group: Sequence[LoggedChange], finished: set[str], state_behind: str) -> bool:
+def _is_applied(group: Sequence[LoggedChange], finished: set[str], state_after: str) -> bool:
     first, last = group[0], group[-1]
-    return first.source.kind == "by hand" or first.commit in finished or last.after == state_behind
+    return first.source.kind == "by hand" or first.commit in finished or last.after == state_after
 
 
-def _followed(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> tuple[str, ...] | None:
+def _replay(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> tuple[str, ...] | None:
     """Return the entries behind changes; a log with a gap knows them again once it begins anew."""
     if group[0].before == _EMPTY:
         state = ()
@@ -207,7 +207,7 @@ def _followed(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> t
     return state if state is not None and fingerprint(state) == group[-1].after else None
 
 
-def _as_json(change: LoggedChange) -> dict[str, object]:
+def _to_json(change: LoggedChange) -> dict[str, object]:
     source = change.source
     return {
         "id": change.id,
@@ -225,22 +225,24 @@ def _as_json(change: LoggedChange) -> dict[str, object]:
     }
 
 
-def _begun(value: Mapping[str, object]) -> dict[Target, tuple[str, ...]]:
+def _read_initial(value: Mapping[str, object]) -> dict[Target, tuple[str, ...]]:
     target, entries = value["begun"], value["entries"]
     if target not in TARGETS or not isinstance(entries, list):
         raise ValueError
-    return {target: tuple(_text(entry) for entry in cast("list[object]", entries))}
+    return {target: tuple(_read_text(entry) for entry in cast("list[object]", entries))}
 
 
-def _change(value: Mapping[str, object]) -> LoggedChange:
-    texts = {name: _text(value[name]) for name in ("id", "commit", "at", "kind", "target", "before", "after")}
+def _read_change(value: Mapping[str, object]) -> LoggedChange:
+    texts = {
+        name: _read_text(value[name]) for name in ("id", "commit", "at", "kind", "target", "before", "after")
+    }
     if texts["kind"] not in _KINDS or texts["target"] not in TARGETS:
         raise ValueError
     source = Source(
         cast("Kind", texts["kind"]),
-        *(_text(value[name]) for name in ("run_id", "session_id", "pending_id", "undoes")),
+        *(_read_text(value[name]) for name in ("run_id", "session_id", "pending_id", "undoes")),
     )
-    edits = tuple(_edit(one) for one in cast("list[dict[str, object]]", value["edits"]))
+    edits = tuple(_read_edit(one) for one in cast("list[dict[str, object]]", value["edits"]))
     return LoggedChange(
         texts["id"],
         texts["commit"],
@@ -253,14 +255,16 @@ def _change(value: Mapping[str, object]) -> LoggedChange:
     )
 
 
-def _edit(value: Mapping[str, object]) -> Edit:
+def _read_edit(value: Mapping[str, object]) -> Edit:
     place, before, after = value["place"], value["before"], value["after"]
     if not isinstance(place, int):
         raise TypeError
-    return Edit(place, None if before is None else _text(before), None if after is None else _text(after))
+    return Edit(
+        place, None if before is None else _read_text(before), None if after is None else _read_text(after)
+    )
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     if not value.isascii():
@@ -270,19 +274,19 @@ def _text(value: object) -> str:
 
 def is_too_long(journal: Journal, history: History, limit: int) -> bool:
     """Whether changes should be dropped; that there may be twice as many makes it rare."""
-    return len(history.changes) > 2 * limit or journal.size() > _MOST_BYTES
+    return len(history.changes) > 2 * limit or journal.size() > _MAX_BYTES
 
 
 def shorten(journal: Journal, history: History, limit: int) -> None:
     """Drop the oldest changes; hold the lock of the folder."""
     changes = history.changes
     kept = min(limit, len(changes) // 2)  # few that are long are too much as well
-    first = _start_of_commit(changes, len(changes) - max(1, kept))
+    first = _find_commit_start(changes, len(changes) - max(1, kept))
     if first > 0:
         journal.replace(changes[first:], history.known_before(first))
 
 
-def _start_of_commit(changes: Sequence[LoggedChange], place: int) -> int:
+def _find_commit_start(changes: Sequence[LoggedChange], place: int) -> int:
     """Return the last place up to this one at which a write begins: what was made together stays so."""
     while place > 0 and changes[place].commit == changes[place - 1].commit:
         place -= 1

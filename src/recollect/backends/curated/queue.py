@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.curated.entries import Change, Refusal, change_to_json, read_change
+from recollect.backends.curated.entries import Change, InvalidChange, change_to_json, read_change
 from recollect.backends.curated.files import read_file, replace_file
 from recollect.errors import StorageCorruptError
 
@@ -35,8 +35,8 @@ class Queue:
         if found is None:
             return ()
         try:
-            waiting = tuple(_pending(value) for value in _listed(json.loads(found.data)))
-            _as_bytes(waiting)  # JSON can spell half a character, which no file can hold
+            waiting = tuple(_read_pending(value) for value in _as_list(json.loads(found.data)))
+            _encode(waiting)  # JSON can spell half a character, which no file can hold
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise StorageCorruptError(
                 f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
@@ -46,10 +46,10 @@ class Queue:
 
     def write(self, waiting: Sequence[PendingChange]) -> None:
         """Put other changes in the place of those that waited."""
-        replace_file(self.path, _as_bytes(waiting), read_file(self.path))
+        replace_file(self.path, _encode(waiting), read_file(self.path))
 
 
-def pending_as_json(one: PendingChange) -> dict[str, object]:
+def pending_change_to_json(one: PendingChange) -> dict[str, object]:
     """Return a waiting change for people and programs."""
     return {
         "id": one.id,
@@ -61,21 +61,21 @@ def pending_as_json(one: PendingChange) -> dict[str, object]:
     }
 
 
-def _as_bytes(waiting: Sequence[PendingChange]) -> bytes:
-    text = json.dumps([pending_as_json(one) for one in waiting], ensure_ascii=False, indent=1)
+def _encode(waiting: Sequence[PendingChange]) -> bytes:
+    text = json.dumps([pending_change_to_json(one) for one in waiting], ensure_ascii=False, indent=1)
     return text.encode() + b"\n"
 
 
-def _listed(value: object) -> list[Mapping[str, object]]:
+def _as_list(value: object) -> list[Mapping[str, object]]:
     if not isinstance(value, list):
         raise TypeError
     return cast("list[Mapping[str, object]]", value)
 
 
-def _pending(value: Mapping[str, object]) -> PendingChange:
+def _read_pending(value: Mapping[str, object]) -> PendingChange:
     change, limit = read_change(value), value["limit"]
     ids = [value[name] for name in ("id", "at", "run_id", "session_id")]
-    if isinstance(change, Refusal) or not isinstance(limit, int):
+    if isinstance(change, InvalidChange) or not isinstance(limit, int):
         raise TypeError
     texts = [text for text in ids if isinstance(text, str)]
     return PendingChange(texts[0], texts[1], texts[2], texts[3], limit, change)

@@ -7,38 +7,38 @@ from recollect.backends.curated.entries import (
     TARGETS,
     Change,
     Edit,
-    Refusal,
-    edits_between,
+    InvalidChange,
+    diff_entries,
     revert_edits,
 )
-from recollect.backends.curated.folder import CuratedFolder, OpenFolder, planned
+from recollect.backends.curated.folder import CuratedFolder, LockedFolder, plan_change
 from recollect.backends.curated.journal import LoggedChange, Source, new_change, new_id
 from recollect.backends.curated.queue import PendingChange
 from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullError
 from recollect.messages import now
 
-MOST_WAITING = 200
+MAX_PENDING = 200
 """How many changes may wait for a person; more are refused."""
 
 
 def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) -> None:
     """Let the changes of a run wait, each once; if they cannot, nothing is changed at all."""
     problems: list[str] = []
-    with folder.opened() as opened:
-        waiting = list(folder.pending(opened.history))
+    with folder.lock() as locked:
+        waiting = list(folder.pending(locked.history))
         known = {(one.run_id, one.session_id, one.change.target) for one in waiting}
         fresh = [
             change
             for change in changes
             if (source.run_id, source.session_id, change.target) not in known
-            and not opened.history.has_run(source, change.target)
+            and not locked.history.has_run(source, change.target)
         ]
         fresh = [
             change
-            for change in _effective(opened, fresh, problems)
+            for change in _select_effective(locked, fresh, problems)
             if change not in [one.change for one in waiting]
         ]
-        if len(waiting) + len(fresh) > MOST_WAITING:
+        if len(waiting) + len(fresh) > MAX_PENDING:
             raise StorageFullError(
                 f"{len(waiting)} changes of curated memory wait already; decide on them with "
                 "`recollect memory approve` and `recollect memory reject` first"
@@ -53,14 +53,14 @@ def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) ->
         raise StaleChangeError("; ".join(problems))
 
 
-def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str]) -> list[Change]:
+def _select_effective(locked: LockedFolder, changes: Sequence[Change], problems: list[str]) -> list[Change]:
     """Return the changes that change something, one after the other; tell of those that no longer fit."""
-    entries = {change.target: opened.entries(change.target) for change in changes}
+    entries = {change.target: locked.entries(change.target) for change in changes}
     found: list[Change] = []
     for change in changes:
         target = change.target
-        made = planned(entries[target], change, opened.folder.limits[target])
-        if isinstance(made, Refusal):
+        made = plan_change(entries[target], change, locked.folder.limits[target])
+        if isinstance(made, InvalidChange):
             name = FILE_NAMES[target]
             problems.append(f"a change no longer fits {name} and does not wait for approval: {made.problem}")
         elif made.entries != entries[target]:
@@ -69,46 +69,46 @@ def _effective(opened: OpenFolder, changes: Sequence[Change], problems: list[str
     return found
 
 
-def foreseen(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Edit, ...] | Refusal]]:
+def preview_pending(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Edit, ...] | InvalidChange]]:
     """Return what waits, and what each would do to the files if those before it were accepted."""
     entries = {target: folder.readable_entries(target) or () for target in TARGETS}
-    found: list[tuple[PendingChange, tuple[Edit, ...] | Refusal]] = []
+    found: list[tuple[PendingChange, tuple[Edit, ...] | InvalidChange]] = []
     for one in folder.pending():
         target = one.change.target
-        made = planned(entries[target], one.change, one.limit)
-        if isinstance(made, Refusal):
+        made = plan_change(entries[target], one.change, one.limit)
+        if isinstance(made, InvalidChange):
             found.append((one, made))
         else:
-            found.append((one, edits_between(entries[target], made.entries)))
+            found.append((one, diff_entries(entries[target], made.entries)))
             entries[target] = made.entries
     return found
 
 
 def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
     """Make a waiting change; None says that the file was already like that."""
-    with folder.opened() as opened:
-        one, rest = _taken(opened, pending_id)
+    with folder.lock() as locked:
+        one, rest = _take(locked, pending_id)
         target = one.change.target
-        entries = opened.entries(target)
-        made = planned(entries, one.change, one.limit)
-        if isinstance(made, Refusal):
+        entries = locked.entries(target)
+        made = plan_change(entries, one.change, one.limit)
+        if isinstance(made, InvalidChange):
             raise StaleChangeError(
                 f"{FILE_NAMES[target]}: {made.problem}. The change still waits; reject it, or change the file"
             )
         logged = None
         if made.entries != entries:
             source = Source("approved", one.run_id, one.session_id, one.id)
-            edits = edits_between(entries, made.entries)
+            edits = diff_entries(entries, made.entries)
             logged = new_change(target, source, (entries, made.entries), edits, new_id())
-            opened.write(target, [logged], made.entries)
+            locked.write(target, [logged], made.entries)
         folder.queue.write(rest)
         return logged
 
 
 def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
     """Drop a waiting change; the log keeps that it was rejected, and nothing of its text."""
-    with folder.opened() as opened:
-        one, rest = _taken(opened, pending_id)
+    with folder.lock() as locked:
+        one, rest = _take(locked, pending_id)
         source = Source("rejected", one.run_id, one.session_id, one.id)
         folder.journal.append([new_change(one.change.target, source, ((), ()), (), new_id())])
         folder.queue.write(rest)
@@ -117,24 +117,24 @@ def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
 
 def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
     """Take a change back: the one named, or the last that a model made and nobody has undone yet."""
-    with folder.opened() as opened:
-        change = _to_undo(opened.history.changes, change_id)
-        entries = opened.entries(change.target)
+    with folder.lock() as locked:
+        change = _find_change_to_undo(locked.history.changes, change_id)
+        entries = locked.entries(change.target)
         reverted = revert_edits(entries, change.edits)
         if reverted is None or reverted == entries:
             raise StaleChangeError(
                 f"change {change.id} of {FILE_NAMES[change.target]} cannot be undone: what it wrote was "
                 "changed or removed since. Undo the later change first, or edit the file by hand"
             )
-        edits = edits_between(entries, reverted)
+        edits = diff_entries(entries, reverted)
         source = Source("undo", undoes=change.id)
         logged = new_change(change.target, source, (entries, reverted), edits, new_id())
-        opened.write(change.target, [logged], reverted)
+        locked.write(change.target, [logged], reverted)
         return logged
 
 
-def _taken(opened: OpenFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
-    waiting = opened.folder.pending(opened.history)
+def _take(locked: LockedFolder, pending_id: str) -> tuple[PendingChange, list[PendingChange]]:
+    waiting = locked.folder.pending(locked.history)
     for one in waiting:
         if one.id == pending_id:
             return one, [other for other in waiting if other is not one]
@@ -143,8 +143,8 @@ def _taken(opened: OpenFolder, pending_id: str) -> tuple[PendingChange, list[Pen
     )
 
 
-def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedChange:
-    undone = _undone(changes)
+def _find_change_to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedChange:
+    undone = _find_undone(changes)
     can_be = [
         change
         for change in changes
@@ -163,7 +163,7 @@ def _to_undo(changes: Sequence[LoggedChange], change_id: str | None) -> LoggedCh
     )
 
 
-def _undone(changes: Sequence[LoggedChange]) -> set[str]:
+def _find_undone(changes: Sequence[LoggedChange]) -> set[str]:
     """Return the changes that are undone now: an undo that was itself undone counts no more."""
     undone: set[str] = set()
     for change in reversed(changes):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from recollect.backends.base import NoteBlock
-from recollect.backends.curated.entries import DELIMITER, Target, usage
+from recollect.backends.curated.entries import DELIMITER, Target, describe_usage
 from recollect.guards.injection.rules import find_by_rules, find_standing_order
 from recollect.guards.injection.scoring import find_injections
 from recollect.guards.injection.word_classes import classify_words
@@ -19,30 +19,32 @@ from recollect.text.unicode import remove_invisible
 
 # Notes are full of rules, names of tools and things to do, which look a little like an attack. So
 # a doubtful score needs a rule that says why, the stronger the more doubtful it is; a high one needs none.
-_NEEDED = ((0.5, 0.7), (0.7, 0.45), (0.95, 0.0))
+_MIN_SCORES = ((0.5, 0.7), (0.7, 0.45), (0.95, 0.0))
 _PLAIN = Style(confusables=True)
 # One mark of direction at a time in Hebrew and Arabic; one break between words of Thai, Lao, Burmese, Khmer.
 _RIGHT_TO_LEFT = re.compile("[\u05d0-\u05ea\u0620-\u06ff]")
 _DIRECTION_MARK = re.compile("(?<![\u200e\u200f])[\u200e\u200f](?![\u200e\u200f])")
 _WITHOUT_SPACES = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"
 _WORD_BREAK = re.compile(f"(?<=[{_WITHOUT_SPACES}])\u200b(?=[{_WITHOUT_SPACES}])")
-_KEPT = 2048  # texts whose verdict is remembered: every run looks at every entry
+_CACHE_SIZE = 2048  # texts whose verdict is remembered: every run looks at every entry
 _TITLES: dict[Target, str] = {"memory": "MEMORY (your own notes)", "user": "USER (who the user is)"}
 
 
-def block_of(target: Target, entries: Sequence[str], limit: int) -> NoteBlock:
+def make_block(target: Target, entries: Sequence[str], limit: int) -> NoteBlock:
     """Return the notes of one file, as a model may see them, under a heading that says how full it is."""
-    return NoteBlock(f"{_TITLES[target]} [{usage(entries, limit)}]", tuple(shown(entries, limit)))
+    return NoteBlock(
+        f"{_TITLES[target]} [{describe_usage(entries, limit)}]", tuple(render_entries(entries, limit))
+    )
 
 
-def block_of_problem(target: Target) -> NoteBlock:
+def make_unreadable_block(target: Target) -> NoteBlock:
     """Return what stands in the place of a file that cannot be read."""
     return NoteBlock(
         f"{_TITLES[target]} [cannot be read now; changes are refused until a person has repaired it]"
     )
 
 
-def shown(entries: Sequence[str], limit: int) -> list[str]:
+def render_entries(entries: Sequence[str], limit: int) -> list[str]:
     """Return entries as a model may see them: what could steer it is named and not quoted.
 
     What a person wrote beyond the limit is only counted, and not even looked at.
@@ -59,31 +61,31 @@ def shown(entries: Sequence[str], limit: int) -> list[str]:
     return texts
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def find_threat(text: str) -> str | None:
     """Say what is wrong with a text, without quoting it, or None."""
-    usual = _usual_signs_taken_out(text)
+    usual = _remove_usual_invisible(text)
     if remove_invisible(usual) != usual:
         return "it has invisible characters, which can hide words"
     plain = normalize(text, _PLAIN)
     for form in dict.fromkeys((text, plain)):
-        if kind := _steering(form) or find_standing_order(form):
+        if kind := _find_attack(form) or find_standing_order(form):
             return f"it reads like an attempt to steer the model ({kind})"
     return None
 
 
-def _usual_signs_taken_out(text: str) -> str:
+def _remove_usual_invisible(text: str) -> str:
     """Take out what is typed, unseen, in languages that need it: it can hide no words here."""
     marked = _DIRECTION_MARK.sub("", text) if _RIGHT_TO_LEFT.search(text) else text
     return _WORD_BREAK.sub("", marked)
 
 
-def _steering(text: str) -> str | None:
+def _find_attack(text: str) -> str | None:
     """Return the kind of attack that the guard's rules see in a text, or None."""
     verdict = find_injections(text)
-    if verdict.score < _NEEDED[0][0]:
+    if verdict.score < _MIN_SCORES[0][0]:
         return None
     strongest = max((rule.score for rule in find_by_rules(text, classify_words(text))), default=0.0)
-    if not any(verdict.score >= score and strongest >= rule for score, rule in _NEEDED):
+    if not any(verdict.score >= score and strongest >= rule for score, rule in _MIN_SCORES):
         return None
     return max(verdict.detections, key=lambda detection: detection.score).type

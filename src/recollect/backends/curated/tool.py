@@ -6,16 +6,16 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from recollect.backends.curated.entries import (
     Change,
+    InvalidChange,
     Operation,
     Plan,
-    Refusal,
     Target,
+    describe_usage,
     preview,
     read_change,
-    usage,
 )
-from recollect.backends.curated.folder import CuratedFolder, planned
-from recollect.backends.curated.snapshot import shown
+from recollect.backends.curated.folder import CuratedFolder, plan_change
+from recollect.backends.curated.snapshot import render_entries
 from recollect.concurrency.threads import ThreadPool
 from recollect.errors import RecollectError
 from recollect.pipeline.context import RunContext, kept_call, tool_context
@@ -26,7 +26,7 @@ NAME = "memory"
 OWNER = "curated-memory"
 """Under which name a run keeps what the tool has done in it."""
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """After so many refusals in a row the model is told to stop."""
 
 _STAGED, _FAILURES, _TURN = "staged", "failures", "turn"
@@ -71,8 +71,8 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
         call = _Call(given, given if kept is None else kept.arguments)
         # Calls of one step run at the same time; each is to see what those before it have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
-            answer = await threads.run(lambda: _answered(folder, call, _staged(ctx), approval=approval))
-            return _settled(ctx, answer)
+            answer = await threads.run(lambda: _check_call(folder, call, _get_staged(ctx), approval=approval))
+            return _make_answer(ctx, answer)
 
     return memory
 
@@ -83,46 +83,52 @@ class _Call(NamedTuple):
     given: Mapping[str, object]
     kept: Mapping[str, object]
 
-    def change(self) -> Change | Refusal:
+    def change(self) -> Change | InvalidChange:
         """Return what will be made of the call when the turn is kept."""
         change, meant = read_change(self.kept), read_change(self.given)
-        if isinstance(change, Change) and isinstance(meant, Change) and _named(change) != _named(meant):
+        if (
+            isinstance(change, Change)
+            and isinstance(meant, Change)
+            and _list_old_texts(change) != _list_old_texts(meant)
+        ):
             # What is left of it may be a part of another entry, and that one would be lost.
-            return Refusal(
+            return InvalidChange(
                 "a guard has taken something out of old_text: name the entry by another part of it",
                 target=change.target,
             )
         return change
 
 
-def _named(change: Change) -> list[str]:
+def _list_old_texts(change: Change) -> list[str]:
     return [(one.old_text or "").strip() for one in change.operations]
 
 
-class _Checked:
+class _CheckedCall:
     """What became of a call: the change, if it can be made, and the file as it would be then."""
 
-    def __init__(self, outcome: Change | Refusal, target: Target | None, facts: Mapping[str, object]) -> None:
+    def __init__(
+        self, outcome: Change | InvalidChange, target: Target | None, facts: Mapping[str, object]
+    ) -> None:
         self.outcome = outcome
         self.target = target
         self.facts = dict(facts)
 
 
-def _answered(folder: CuratedFolder, call: _Call, staged: list[Change], *, approval: bool) -> _Checked:
+def _check_call(folder: CuratedFolder, call: _Call, staged: list[Change], *, approval: bool) -> _CheckedCall:
     """Plan a call on the files and on what this run has staged, and write nothing."""
     change = call.change()
     target = change.target
     if target is None:
-        return _Checked(change, None, {})
+        return _CheckedCall(change, None, {})
     try:
         folder.check_writable()
         if approval:
             folder.queue.read()  # one that nobody can read lets nothing pass
-        entries = _with_staged(folder, target, staged)
+        entries = _apply_staged(folder, target, staged)
     except RecollectError as error:
-        return _Checked(Refusal(str(error)), target, {})
+        return _CheckedCall(InvalidChange(str(error)), target, {})
     limit = folder.limits[target]
-    outcome = planned(entries, change, limit) if isinstance(change, Change) else change
+    outcome = plan_change(entries, change, limit) if isinstance(change, Change) else change
     if isinstance(outcome, Plan):
         when = "it waits for a person's approval" if approval else "it is kept with this turn"
         is_change = outcome.entries != entries
@@ -130,39 +136,39 @@ def _answered(folder: CuratedFolder, call: _Call, staged: list[Change], *, appro
         waits = {"waits_for_approval": True} if approval and is_change else {}
         facts = {
             **waits,
-            "usage": usage(outcome.entries, limit),
+            "usage": describe_usage(outcome.entries, limit),
             "entry_count": len(outcome.entries),
             "message": f"{', '.join(outcome.done)}; {becomes}",
         }
-        return _Checked(cast("Change", change), target, facts)
-    facts = {"usage": usage(entries, limit), "current_entries": shown(entries, limit)}
+        return _CheckedCall(cast("Change", change), target, facts)
+    facts = {"usage": describe_usage(entries, limit), "current_entries": render_entries(entries, limit)}
     if outcome.matches:
-        facts["matches"] = [preview(entry) for entry in shown(outcome.matches, limit)]
-    return _Checked(outcome, target, facts)
+        facts["matches"] = [preview(entry) for entry in render_entries(outcome.matches, limit)]
+    return _CheckedCall(outcome, target, facts)
 
 
-def _with_staged(folder: CuratedFolder, target: Target, staged: list[Change]) -> tuple[str, ...]:
+def _apply_staged(folder: CuratedFolder, target: Target, staged: list[Change]) -> tuple[str, ...]:
     entries = folder.files[target].read_to_change().parsed.entries
     for earlier in staged:
         if earlier.target == target:
-            made = planned(entries, earlier, folder.limits[target])
+            made = plan_change(entries, earlier, folder.limits[target])
             entries = made.entries if isinstance(made, Plan) else entries
     return entries
 
 
-def _settled(ctx: RunContext, checked: _Checked) -> dict[str, object]:
+def _make_answer(ctx: RunContext, checked: _CheckedCall) -> dict[str, object]:
     """Note what became of a call, and say it to the model."""
     named = {} if checked.target is None else {"target": checked.target}
     if isinstance(checked.outcome, Change):
-        _staged(ctx).append(checked.outcome)
+        _get_staged(ctx).append(checked.outcome)
         ctx.state[_FAILURES] = 0
         return {"success": True, "done": True, **named, **checked.facts}
     failures = ctx.state[_FAILURES] = cast("int", ctx.state.get(_FAILURES, 0)) + 1
-    is_over = failures >= MOST_FAILURES
+    is_over = failures >= MAX_FAILURES
     advice = f" This has failed {failures} times: stop, and answer the user without it." if is_over else ""
     error = f"{checked.outcome.problem}.{advice}"
     return {"success": False, "done": is_over, **named, "error": error, **checked.facts}
 
 
-def _staged(ctx: RunContext) -> list[Change]:
+def _get_staged(ctx: RunContext) -> list[Change]:
     return cast("list[Change]", ctx.state.setdefault(_STAGED, []))

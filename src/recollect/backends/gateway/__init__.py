@@ -1,1 +1,1 @@
-"""A memory gateway as long-term memory: its client, and the backend on it."""
+"""Long-term memory on a remote memory gateway."""

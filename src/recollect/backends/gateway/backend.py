@@ -1,6 +1,6 @@
-"""The long-term memory that lives behind a memory gateway: searched before a run, added to after it.
+"""Long-term memory on a memory gateway: searched before a run, added to after it.
 
-What goes wrong with the gateway becomes an event and nothing else; what goes wrong with the events is raised.
+A failure of the gateway is recorded as an event and raises nothing. A failure to record an event is raised.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,8 +10,8 @@ from recollect.backends.base import AuditLog, CompletedRun, Recollection, Starte
 from recollect.backends.gateway.client import GatewayMessage, MemoryGatewayClient
 from recollect.errors import MemoryGatewayError
 
-LONGEST_QUERY = 8_000
-"""How many characters of a prompt are searched with."""
+MAX_QUERY_CHARACTERS = 8_000
+"""How many characters of a prompt are sent as the query."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -27,16 +27,15 @@ class MemoryGatewayBackend:
     )
 
     def __init__(self, client: MemoryGatewayClient, audit: AuditLog) -> None:
-        """Take the client, and where to write down what was done."""
         self._client = client
         self._audit = audit
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
-        """Search with the prompt; nothing is recalled where the gateway fails."""
+        """Search with the prompt; if the gateway fails, nothing is recalled."""
         try:
-            items = await self._client.search(run.session_id, run.prompt[:LONGEST_QUERY])
+            items = await self._client.search(run.session_id, run.prompt[:MAX_QUERY_CHARACTERS])
         except MemoryGatewayError as error:
-            failed = _sanitized(error)
+            failed = _describe_failure(error)
         else:
             found = {"scope": list(self._client.settings.scope), "result_count": len(items)}
             await self._record("memory_gateway_recall_succeeded", found, run)
@@ -45,27 +44,27 @@ class MemoryGatewayBackend:
         return Recollection()
 
     async def persist_after_run(self, run: CompletedRun) -> None:
-        """Add what was asked and answered, once, and flush once where that succeeded."""
+        """Add prompt and answer once, and flush once if that succeeded."""
         session_id = f"chat:{run.session_id}"
-        messages = self._messages(run)
-        if failed := await _failure_of(self._client.add(session_id, messages)):
+        messages = self._make_messages(run)
+        if failed := await _catch_failure(self._client.add(session_id, messages)):
             await self._record("memory_gateway_add_failed", failed, run)
             return
         added = {"session_id": session_id, "message_count": len(messages)}
         try:
             await self._record("memory_gateway_add_succeeded", added, run)
         except Exception:
-            # What was added is flushed, also where nobody can write it down.
+            # The gateway has the messages, so flush them even if the event could not be written.
             await self._flush(session_id, run)
             raise
         await self._flush(session_id, run)
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
-        """Return nothing: the model does not change this memory itself."""
+        """Return no tools: the model does not change this memory itself."""
         return ()
 
     def status(self) -> dict[str, object]:
-        """Return how it is set up, without the key."""
+        """Return the settings without the key."""
         settings = self._client.settings
         return {
             "mode": self.name,
@@ -84,7 +83,7 @@ class MemoryGatewayBackend:
         await self._client.close()
 
     async def _flush(self, session_id: str, run: CompletedRun) -> None:
-        if failed := await _failure_of(self._client.flush(session_id)):
+        if failed := await _catch_failure(self._client.flush(session_id)):
             await self._record("memory_gateway_flush_failed", {**failed, "add_succeeded": True}, run)
         else:
             await self._record("memory_gateway_flush_succeeded", {"session_id": session_id}, run)
@@ -92,30 +91,30 @@ class MemoryGatewayBackend:
     async def _record(self, name: str, payload: Mapping[str, object], run: StartedRun | CompletedRun) -> None:
         await self._audit.record(name, payload, session_id=run.session_id, run_id=run.run_id)
 
-    def _messages(self, run: CompletedRun) -> list[GatewayMessage]:
-        """Return what was asked and what was answered; the answer is later, whatever the clock did."""
+    def _make_messages(self, run: CompletedRun) -> list[GatewayMessage]:
+        """Return prompt and answer; the answer's time is always later, even if the clock went back."""
         settings = self._client.settings
-        asked = max(_milliseconds(run.asked_at), 1)
-        answered = max(_milliseconds(run.answered_at), asked + 1)
+        asked = max(_to_milliseconds(run.asked_at), 1)
+        answered = max(_to_milliseconds(run.answered_at), asked + 1)
         return [
             GatewayMessage(settings.user_id, "user", asked, run.prompt),
             GatewayMessage(settings.agent_id, "assistant", answered, run.answer),
         ]
 
 
-async def _failure_of(call: Awaitable[None]) -> dict[str, object] | None:
+async def _catch_failure(call: Awaitable[None]) -> dict[str, object] | None:
     try:
         await call
     except MemoryGatewayError as error:
-        return _sanitized(error)
+        return _describe_failure(error)
     return None
 
 
-def _sanitized(error: MemoryGatewayError) -> dict[str, object]:
-    """Return what an event may say of a failure."""
+def _describe_failure(error: MemoryGatewayError) -> dict[str, object]:
+    """Return what an event may contain about a failure."""
     facts: dict[str, object] = {"operation": error.operation, "category": error.category}
     return facts if error.status is None else {**facts, "status": error.status}
 
 
-def _milliseconds(time: datetime) -> int:
+def _to_milliseconds(time: datetime) -> int:
     return (time - _EPOCH) // _MILLISECOND

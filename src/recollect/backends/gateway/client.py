@@ -1,4 +1,4 @@
-"""The client of a memory gateway: its three paths, what they are sent, and what is believed of answers."""
+"""The client of a memory gateway: its settings, its three operations, and the validation of responses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,44 +17,44 @@ from pydantic import (
 )
 
 from recollect.backends.base import RecalledItem
-from recollect.backends.gateway.http import Answer, Failure, JsonPoster
+from recollect.backends.gateway.http import Failure, JsonPoster, JsonResponse
 from recollect.errors import InvalidArgumentError, MemoryGatewayError
 from recollect.messages import clean_text
 from recollect.model_validation import Id, StrictModel, find_problem
 from recollect.validation import check_id, check_text
 
 SCOPES = ("current_chat", "resources", "all_user_memory")
-"""Where a gateway can be told to search."""
+"""What a gateway can search."""
 
-MOST_RESULTS = 100
-"""The largest `top_k`."""
+MAX_TOP_K = 100
+"""The maximum of `top_k`."""
 
-_SHORTEST_KEY = 8  # a shorter one may stand in an address by chance
+_MIN_KEY_LENGTH = 8  # a shorter key may occur in a URL by chance
 
 _Operation: TypeAlias = Literal["search", "add", "flush"]
 
 
-def _check_address(address: str) -> str:
-    """Refuse what is no plain address; what stands in it is not quoted, it may hold a password."""
-    check_id(address, "")
+def _check_url(url: str) -> str:
+    """Reject all but a plain HTTP URL; the errors do not quote it, because it may hold a password."""
+    check_id(url, "")
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        is_alone = "@" not in parts.netloc and not parts.query and not parts.fragment
+        is_plain = "@" not in parts.netloc and not parts.query and not parts.fragment
     except ValueError:
-        is_usable, is_alone = False, True
-    if not is_alone:
-        raise InvalidArgumentError("", "must be an address alone: no user, password, query or fragment")
-    # The parser overlooks line breaks.
-    if not is_usable or not address.isprintable() or " " in address:
-        raise InvalidArgumentError("", "must be an address as http://127.0.0.1:8010")
-    return address
+        is_usable, is_plain = False, True
+    if not is_plain:
+        raise InvalidArgumentError("", "must be a URL without user, password, query and fragment")
+    # The parser silently drops line breaks.
+    if not is_usable or not url.isprintable() or " " in url:
+        raise InvalidArgumentError("", "must be a URL such as http://127.0.0.1:8010")
+    return url
 
 
 def _check_key(value: object) -> SecretStr:
-    """Take a key that is out of sight already: a plain text would stand in tracebacks."""
+    """Accept only a `SecretStr`: a plain text would show up in tracebacks."""
     if not isinstance(value, SecretStr):
-        raise InvalidArgumentError("", "must be a SecretStr of Pydantic")
+        raise InvalidArgumentError("", "must be a pydantic.SecretStr")
     if not check_text(value.get_secret_value(), "").strip():
         raise InvalidArgumentError("", "must not be empty")
     return value
@@ -68,38 +68,40 @@ def _check_scope(value: object) -> tuple[str, ...]:
 
 
 Key: TypeAlias = Annotated[SecretStr, BeforeValidator(_check_key)]
-"""The key of a user."""
+"""The user's key, as a secret that is not empty."""
 
 Scopes: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_check_scope)]
-"""Where to search."""
+"""At least one of `SCOPES`, each at most once."""
 
 
 class GatewayAccess(StrictModel):
-    """Where a memory gateway is, whose memory it holds for us, and how it is searched."""
+    """How to reach and search a memory gateway, and the user whose memory it holds."""
 
     user_id: Id = Field(description="the id of the user whose memory it is")
     user_key: Key
-    base_url: Annotated[str, AfterValidator(_check_address)] = Field(
-        description="the gateway's address, as in http://127.0.0.1:8010"
+    base_url: Annotated[str, AfterValidator(_check_url)] = Field(
+        description="the gateway's URL, such as http://127.0.0.1:8010"
     )
     scope: Scopes
     app_id: Id = "default"
     project_id: Id = "default"
-    top_k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = 8
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
 
     @field_validator("base_url")
     @classmethod
-    def _check_apart(cls, address: str, info: ValidationInfo) -> str:
-        """Refuse a key within the address, which every status shows."""
+    def _check_key_not_in_url(cls, url: str, info: ValidationInfo) -> str:
+        """Reject a URL that contains the key: every status shows the URL."""
         key = info.data["user_key"].get_secret_value() if "user_key" in info.data else ""
-        if len(key) >= _SHORTEST_KEY and key in address:
-            raise InvalidArgumentError("", "holds the key, which is a secret; take it out of the address")
-        return address
+        if len(key) >= _MIN_KEY_LENGTH and key in url:
+            raise InvalidArgumentError(
+                "", "contains the user's key, which is a secret; remove it from the URL"
+            )
+        return url
 
 
 class GatewaySettings(GatewayAccess):
-    """Where a memory gateway is, whose memory it holds for us, how it is searched, and who we are there."""
+    """All settings of the client: the gateway's, and the id under which it stores our answers."""
 
     agent_id: Id = "recollect"
 
@@ -112,13 +114,13 @@ class GatewaySettings(GatewayAccess):
                 place, problem = find_problem(error)
             else:
                 return
-            values.clear()  # a traceback can show the variables, and an address may hold a password
+            values.clear()  # a traceback can show the variables, and a URL may hold a password
             raise InvalidArgumentError(place, problem)
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayMessage:
-    """One message of a turn as a gateway keeps it; the time is in milliseconds since 1970, UTC."""
+    """One message of a turn as a gateway stores it; the timestamp is in milliseconds since 1970, UTC."""
 
     sender_id: str
     role: Literal["user", "assistant"]
@@ -127,10 +129,9 @@ class GatewayMessage:
 
 
 class MemoryGatewayClient:
-    """Speaks to a memory gateway; a call that fails is a `MemoryGatewayError`, and is not tried again."""
+    """Calls a memory gateway; a failed call raises a `MemoryGatewayError` and is not retried."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        """Take the settings; nothing is sent yet."""
         self.settings = settings
         self._base_url = settings.base_url.rstrip("/")
         self._poster = JsonPoster(
@@ -138,7 +139,7 @@ class MemoryGatewayClient:
         )
 
     async def search(self, conversation_id: str, query: str) -> list[RecalledItem]:
-        """Return what the gateway recalls for a question; results without text are left out."""
+        """Return what the gateway recalls for a query; results without text are left out."""
         settings = self.settings
         fields = {
             "conversation_id": conversation_id,
@@ -147,25 +148,24 @@ class MemoryGatewayClient:
             "top_k": settings.top_k,
         }
         answer = await self._call("search", fields)
-        items = _items(answer)
+        items = _read_items(answer)
         if items is None:
-            raise _error("search", Failure("invalid_response", answer.status))
+            raise _make_error("search", Failure("invalid_response", answer.status))
         return items
 
     async def add(self, session_id: str, messages: Sequence[GatewayMessage]) -> None:
-        """Have the gateway keep messages of a session."""
+        """Add messages to a session of the gateway."""
         fields = {"session_id": session_id, "messages": [asdict(message) for message in messages]}
         _check_object("add", await self._call("add", fields))
 
     async def flush(self, session_id: str) -> None:
-        """Have the gateway make memories of what was added to a session."""
+        """Make the gateway turn the added messages of a session into memories."""
         _check_object("flush", await self._call("flush", {"session_id": session_id}))
 
     async def close(self) -> None:
-        """Do nothing: no connection outlives its call."""
+        """Do nothing: every call closes its own connection."""
 
-    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> Answer:
-        """Post to the operation's path and return what came back."""
+    async def _call(self, operation: _Operation, fields: Mapping[str, object]) -> JsonResponse:
         settings = self.settings
         payload = {
             "user_id": settings.user_id,
@@ -174,61 +174,61 @@ class MemoryGatewayClient:
             "app_id": settings.app_id,
             "project_id": settings.project_id,
         }
-        outcome = await self._poster.post(self._base_url + _path(operation), payload)
-        # Here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
+        outcome = await self._poster.post(self._base_url + _make_path(operation), payload)
+        # Raise here and nowhere deeper: an error keeps its frames, and these hold neither the key nor a body.
         if isinstance(outcome, Failure):
-            raise _error(operation, outcome)
+            raise _make_error(operation, outcome)
         return outcome
 
 
-def _check_object(operation: _Operation, answer: Answer) -> None:
-    """Refuse an answer that no gateway gives; the document says nothing of it, so it may also be empty."""
+def _check_object(operation: _Operation, answer: JsonResponse) -> None:
+    """Reject a body that is not a JSON object; the protocol does not specify it, so it may be empty."""
     if not isinstance(answer.value, dict | None):
-        raise _error(operation, Failure("invalid_response", answer.status))
+        raise _make_error(operation, Failure("invalid_response", answer.status))
 
 
-def _path(operation: _Operation) -> str:
+def _make_path(operation: _Operation) -> str:
     return f"/memories/{operation}"
 
 
-def _error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
-    return MemoryGatewayError(operation, _path(operation), failure.category, failure.status)
+def _make_error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
+    return MemoryGatewayError(operation, _make_path(operation), failure.category, failure.status)
 
 
-def _items(answer: Answer) -> list[RecalledItem] | None:
-    """Return the usable results of an answer, or None where it has no list of them."""
-    results = _fields_of(answer.value).get("results")
+def _read_items(answer: JsonResponse) -> list[RecalledItem] | None:
+    """Return the usable results of a response, or None if it has no list of them."""
+    results = _as_mapping(answer.value).get("results")
     if not isinstance(results, list):
         return None
-    items = (_item(result) for result in cast("list[object]", results))
+    items = (_read_item(result) for result in cast("list[object]", results))
     return [item for item in items if item is not None]
 
 
-def _item(result: object) -> RecalledItem | None:
-    """Return what is used of a result, or None where it has no text."""
-    found = _fields_of(result)
-    text = _text(found.get("text"))
+def _read_item(result: object) -> RecalledItem | None:
+    """Return a result without unknown fields, or None if it has no text."""
+    found = _as_mapping(result)
+    text = _read_text(found.get("text"))
     if text is None:
         return None
     return RecalledItem(
         text=text,
-        id=_text(found.get("id")),
-        session_id=_text(found.get("session_id")),
-        score=_number(found.get("score")),
-        source_scope=_text(found.get("source_scope")),
-        resource_uri=_text(found.get("resource_uri")),
+        id=_read_text(found.get("id")),
+        session_id=_read_text(found.get("session_id")),
+        score=_read_number(found.get("score")),
+        source_scope=_read_text(found.get("source_scope")),
+        resource_uri=_read_text(found.get("resource_uri")),
     )
 
 
-def _fields_of(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _text(value: object) -> str | None:
+def _read_text(value: object) -> str | None:
     return clean_text(value) if isinstance(value, str) and value.strip() else None
 
 
-def _number(value: object) -> float | None:
+def _read_number(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:

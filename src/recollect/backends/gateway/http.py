@@ -1,8 +1,8 @@
 """One POST of JSON to a memory gateway: bounded in time and size, and quiet about what it carried.
 
-The body holds the user's key, and an exception of an HTTP library holds on to the request. So nothing is
-raised here: a call comes back as an `Answer` or a `Failure`, and what went wrong below is dropped with all of
-its frames. Environment proxies are not used, redirects are not followed, nothing is tried twice.
+The body holds the user's key, and an exception of an HTTP library keeps a reference to the request. So this
+module raises nothing: a call returns a `JsonResponse` or a `Failure`, and the library's exception is dropped
+with all of its frames. Environment proxies are not used, redirects are not followed, nothing is sent twice.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream
     from httpx2 import Response
 
-MOST_BYTES = 4 * 1024 * 1024
-"""The longest answer that is read."""
+MAX_BYTES = 4 * 1024 * 1024
+"""The longest response that is read."""
 
 Category: TypeAlias = Literal[
     "timeout", "connection", "http_status", "redirect", "invalid_json", "invalid_response", "too_large"
 ]
-"""What can go wrong with a call."""
+"""How a call can fail."""
 
 _HEADERS = {
     "Accept": "application/json",
-    # A compressed answer could be far longer than what is counted while it comes in.
+    # A compressed response could expand far beyond the bytes that are counted while it is read.
     "Accept-Encoding": "identity",
     "Connection": "close",
     "Content-Type": "application/json",
@@ -39,10 +39,10 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The JSON value of an answer, None also where there was no body, and its HTTP status.
+class JsonResponse:
+    """The JSON value of a response (None if it has no body) and its HTTP status.
 
-    The value is not shown: a careless server repeats what it was sent.
+    The repr leaves out the value: a careless server may echo the request.
     """
 
     value: object = field(repr=False)
@@ -51,29 +51,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, and the HTTP status where there was one; nothing of the request or the answer."""
+    """Why a call failed, and the HTTP status if there was one; nothing of the request or the response."""
 
     category: Category
     status: int | None = None
 
 
 class JsonPoster:
-    """Posts JSON; every call has a connection of its own, so that nothing is open in between.
+    """Posts JSON; every call opens and closes its own connection.
 
-    It works in any event loop and after a fork, and no add is lost to a connection that the server has
-    meanwhile closed. On loopback that costs half a millisecond a call.
+    So it works in any event loop and after a fork, and no request is lost on a connection that the server
+    has already closed. On loopback that costs half a millisecond a call.
     """
 
     def __init__(self, *, is_secure: bool, timeout_seconds: float) -> None:
-        """Take how long a call may last from beginning to end; certificates are read here, once."""
+        """Set the time limit of a whole call; certificates are loaded here, once."""
         with requires_extra("agent"):
             import httpx2
-        # Without https it is never used, and an empty one is made faster than one with all certificates.
+        # Without https the context is never used; an empty one saves loading all certificates.
         self._tls = httpx2.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._timeout_seconds = timeout_seconds
 
-    async def post(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
-        """Post a payload, whose secrets are revealed only on the wire."""
+    async def post(self, url: str, payload: Mapping[str, object]) -> JsonResponse | Failure:
+        """Post a payload; its secrets are revealed only in the bytes that are sent."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._exchange(url, payload)
@@ -86,48 +86,48 @@ class JsonPoster:
             left.__context__ = None
             raise left.with_traceback(None) from None
 
-    async def _exchange(self, url: str, payload: Mapping[str, object]) -> Answer | Failure:
+    async def _exchange(self, url: str, payload: Mapping[str, object]) -> JsonResponse | Failure:
         import httpx2
 
-        opened = _Opened()
+        connections = _Connections()
         request = httpx2.Request(
-            "POST", url, headers=_HEADERS, content=_encoded(payload), extensions={"trace": opened.note}
+            "POST", url, headers=_HEADERS, content=_encode(payload), extensions={"trace": connections.note}
         )
         try:
             async with httpx2.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
                 response = await transport.handle_async_request(request)
                 try:
-                    return _refused(response) or await _read(response)
+                    return _check_response(response) or await _read_body(response)
                 finally:
                     await response.aclose()
         finally:
-            await opened.close()
+            await connections.close()
 
 
-class _Opened:
-    """The connections of one call: a call that is cancelled while TLS begins would leave its own open."""
+class _Connections:
+    """The connections of one call: the HTTP library leaks one if the call is cancelled in a TLS handshake."""
 
     def __init__(self) -> None:
         self._streams: list[AsyncNetworkStream] = []
 
     async def note(self, event: str, facts: Mapping[str, object]) -> None:
-        """Be told by the HTTP library what it does."""
+        """Collect the connections; the HTTP library calls this for each of its steps."""
         if event == "connection.connect_tcp.complete":
             self._streams.append(cast("AsyncNetworkStream", facts["return_value"]))
 
     async def close(self) -> None:
-        """Close them; a connection that is closed already is left as it is."""
+        """Close all connections; those already closed stay as they are."""
         for stream in self._streams:
             await stream.aclose()
 
 
-def _encoded(payload: Mapping[str, object]) -> bytes:
+def _encode(payload: Mapping[str, object]) -> bytes:
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=SecretStr.get_secret_value)
     return text.encode("utf-8", "replace")
 
 
-def _refused(response: "Response") -> Failure | None:
-    """Say what is wrong with an answer before any of it is read."""
+def _check_response(response: "Response") -> Failure | None:
+    """Return what is wrong with a response before its body is read."""
     status = response.status_code
     if response.is_redirect:
         return Failure("redirect", status)
@@ -138,15 +138,15 @@ def _refused(response: "Response") -> Failure | None:
     return None
 
 
-async def _read(response: "Response") -> Answer | Failure:
+async def _read_body(response: "Response") -> JsonResponse | Failure:
     body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > MOST_BYTES:
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > MAX_BYTES:
             return Failure("too_large", response.status_code)
     if not body.strip():
-        return Answer(None, response.status_code)
+        return JsonResponse(None, response.status_code)
     try:
-        return Answer(json.loads(body), response.status_code)
+        return JsonResponse(json.loads(body), response.status_code)
     except (ValueError, RecursionError):
         return Failure("invalid_json", response.status_code)

@@ -38,9 +38,9 @@ def chat(  # noqa: PLR0917 - one for each option
 
     if session is not None:
         check_id(session, "session")  # an empty one, as of a variable that is not set, is not a new one
-    engine = EngineLoader(config).load(model=model)
+    runtime = EngineLoader(config).load(model=model)
     skills = tuple(skill or ())
-    SkillFolder(engine.config.skills).read(skills)  # an unknown one is said before anything is asked
+    SkillFolder(runtime.config.skills).read(skills)  # an unknown one is said before anything is asked
     if json or not sys.stdin.isatty():
-        raise typer.Exit(PipedChat(engine, session, skills, as_json=json).run())
-    TerminalChat(engine, session, skills, is_new=new).run()
+        raise typer.Exit(PipedChat(runtime, session, skills, as_json=json).run())
+    TerminalChat(runtime, session, skills, is_new=new).run()

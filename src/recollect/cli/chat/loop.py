@@ -16,16 +16,16 @@ from typing import Any, TypeVar
 
 from recollect.cli.output import say
 from recollect.concurrency.portal import Portal
-from recollect.runtime.loader import Engine
+from recollect.runtime.loader import AgentRuntime
 from recollect.trace import Trace, TraceEntry
 
 T = TypeVar("T")
-_NAP = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
-_PATIENCE_AT_THE_END = 0.5  # seconds, until it is said what is waited for
-_LONGEST_END = 10.0  # seconds that work may take to end once it was stopped
-_PATIENCE = 2.0  # seconds, until it is said what is waited for
-_LOOK = 0.25  # seconds between two looks
-_IN_WORDS = {
+_POLL_SECONDS = 0.2  # seconds, after which a thread that waits looks whether it was interrupted
+_END_PATIENCE_SECONDS = 0.5  # seconds, until it is said what is waited for
+_MAX_END_SECONDS = 10.0  # seconds that work may take to end once it was stopped
+_PATIENCE_SECONDS = 2.0  # seconds, until it is said what is waited for
+_CHECK_SECONDS = 0.25  # seconds between two looks
+_DESCRIPTIONS = {
     ("message-history", "input"): "reading this session",
     ("message-persistence", "commit"): "saving this turn; another process may be writing to the store",
     ("long-term-memory", "input"): "asking long-term memory",
@@ -34,43 +34,43 @@ _IN_WORDS = {
 
 
 class ChatLoop:
-    """Runs an engine for one chat."""
+    """Runs a runtime for one chat."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, runtime: AgentRuntime) -> None:
         """Start the thread; `close` ends it."""
-        self._engine = engine
+        self._runtime = runtime
         # Ctrl-C is for the thread that waits for the person: taken by another, it would not wake that one.
-        with _without_interrupts():
+        with _block_interrupts():
             self._portal = Portal("chat", advice="start it again")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work and wait for it; Ctrl-C ends it, and it has ended when this does."""
         ended = threading.Event()
 
-        async def done() -> T:
+        async def run_work() -> T:
             try:
                 return await work
             finally:
                 ended.set()
 
-        future = self._portal.start(done())
+        future = self._portal.start(run_work())
         try:
             # A Ctrl-C just before a thread goes to sleep does not wake it, so it never sleeps for long.
-            while not wait([future], _NAP).done:
+            while not wait([future], _POLL_SECONDS).done:
                 pass
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
-            ended.wait(_LONGEST_END)
+            ended.wait(_MAX_END_SECONDS)
             raise
 
     def close(self) -> None:
-        """Finish what goes on behind answers, or leave it on Ctrl-C, and close the engine."""
-        closing = self._portal.start(self._engine.close())
+        """Finish what goes on behind answers, or leave it on Ctrl-C, and close the runtime."""
+        closing = self._portal.start(self._runtime.close())
         try:
             with suppress(KeyboardInterrupt):
                 if (
-                    not wait([closing], _PATIENCE_AT_THE_END).done
+                    not wait([closing], _END_PATIENCE_SECONDS).done
                     and sys.stderr is not None
                     and sys.stderr.isatty()
                 ):
@@ -81,7 +81,7 @@ class ChatLoop:
 
 
 @contextmanager
-def _without_interrupts() -> Generator[None]:
+def _block_interrupts() -> Generator[None]:
     """Start threads that Ctrl-C is not told to; they start others in the same way."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows the main thread gets it anyway
         yield
@@ -94,23 +94,23 @@ def _without_interrupts() -> Generator[None]:
 
 
 @asynccontextmanager
-async def told_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenerator[None]:
+async def report_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenerator[None]:
     """Tell, while the block runs, what takes long before the model is asked or behind its answer."""
-    telling = asyncio.create_task(_tell(trace, tell))
+    telling = asyncio.create_task(_report(trace, tell))
     try:
         yield
     finally:
         telling.cancel()
 
 
-async def _tell(trace: Trace, tell: Callable[[str], None]) -> None:
+async def _report(trace: Trace, tell: Callable[[str], None]) -> None:
     told: TraceEntry | None = None
     while True:
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_CHECK_SECONDS)
         entry = trace.under_way()
         if entry is None or entry is told or entry.phase not in {"input", "commit"}:
             continue
-        if time.time_ns() - entry.started_at_ns >= _PATIENCE * 1e9:
+        if time.time_ns() - entry.started_at_ns >= _PATIENCE_SECONDS * 1e9:
             told = entry
-            doing = _IN_WORDS.get((entry.processor_id, entry.phase), f"waiting for {entry.processor_id}")
+            doing = _DESCRIPTIONS.get((entry.processor_id, entry.phase), f"waiting for {entry.processor_id}")
             tell(f"(still {doing}; Ctrl-C stops)")

@@ -12,12 +12,12 @@ import typer
 
 from recollect.backends.base import StartedRun
 from recollect.backends.curated.backend import CuratedMemoryBackend
-from recollect.cli.chat.loop import ChatLoop, told_waits
-from recollect.cli.chat.why import explanation
-from recollect.cli.output import printable
-from recollect.cli.problems import one_line
+from recollect.cli.chat.loop import ChatLoop, report_waits
+from recollect.cli.chat.why import explain
+from recollect.cli.errors import format_error
+from recollect.cli.output import make_printable
 from recollect.errors import RecollectError
-from recollect.runtime.loader import Engine
+from recollect.runtime.loader import AgentRuntime
 from recollect.runtime.loop import AgentRunResult, SessionStream
 from recollect.storage.records import AuditEvent
 from recollect.validation import check_id
@@ -29,22 +29,24 @@ Command: TypeAlias = Callable[["TerminalChat", str], bool]
 
 PROMPT = "you> "
 
-_FIRST_WORDS = 60
+_FIRST_WORDS_LENGTH = 60
 
 
 class TerminalChat:
     """The conversation of one person at one terminal."""
 
-    def __init__(self, engine: Engine, session: str | None, skills: Sequence[str], *, is_new: bool) -> None:
+    def __init__(
+        self, runtime: AgentRuntime, session: str | None, skills: Sequence[str], *, is_new: bool
+    ) -> None:
         """Go on with a session, by default the last one."""
-        self._engine = engine
+        self._runtime = runtime
         self._session = session
         self._skills = skills
         self._is_new = is_new
         self._last: AgentRunResult | None = None
         self._stream: SessionStream | None = None
         self._is_at_start = True
-        self._loop = ChatLoop(engine)
+        self._loop = ChatLoop(runtime)
 
     def run(self) -> None:
         """Talk until the person leaves."""
@@ -56,30 +58,30 @@ class TerminalChat:
         _log.addHandler(logging.NullHandler())  # it would write into the answers; /why has the same
         try:
             self._greet()
-            while self._take_line():
+            while self._handle_next_line():
                 pass
         finally:
             self._loop.close()
 
     def _greet(self) -> None:
-        config = self._engine.config
+        config = self._runtime.config
         show(f"recollect · model {config.model} · memory {config.mode} · /help for commands")
         if self._session is None and not self._is_new:
-            self._go_on()
-        self._session = self._session or self._engine.loop.sessions.new_id()
+            self._resume_last_session()
+        self._session = self._session or self._runtime.loop.sessions.new_id()
 
-    def _go_on(self) -> None:
+    def _resume_last_session(self) -> None:
         """Find the last session; a store that cannot be read costs the memory, and not the chat."""
         try:
-            recent = self._loop.run(self._engine.loop.sessions.recent(1))
+            recent = self._loop.run(self._runtime.loop.sessions.recent(1))
         except RecollectError as error:
-            show(f"What was said before cannot be read: {one_line(error)}")
+            show(f"What was said before cannot be read: {format_error(error)}")
             return
         for last in recent:
             self._session = last.id
             show(f"Going on with session {last.id} ({last.message_count} messages); /new for another.")
 
-    def _take_line(self) -> bool:
+    def _handle_next_line(self) -> bool:
         """Do what the next line says; False when the person has left."""
         try:
             line = input(PROMPT).strip()
@@ -94,45 +96,45 @@ class TerminalChat:
             show("(that was no text in the terminal's encoding; nothing was asked)")
             return True
         try:
-            return self._take(line)
+            return self._handle_line(line)
         except KeyboardInterrupt:
             typer.echo()
-            self._tell_stopped()
+            self._show_stopped()
         except Exception as error:  # noqa: BLE001 - a tool or a guard may raise anything; the chat goes on
             _log.debug("an answer failed", exc_info=error)
             typer.echo()
-            show(f"Error: {one_line(error)}")
+            show(f"Error: {format_error(error)}")
         return True
 
-    def _take(self, line: str) -> bool:
+    def _handle_line(self, line: str) -> bool:
         self._stream = None
         if line.startswith("/"):
-            return not self._do(line)
+            return not self._run_command(line)
         if line:
-            self._last = self._loop.run(self._answered(line))
+            self._last = self._loop.run(self._answer(line))
         return True
 
-    def _tell_stopped(self) -> None:
+    def _show_stopped(self) -> None:
         """Say what became of a turn that was broken off: it may have been saved just before."""
         stream, is_kept = self._stream, False
         if stream is None:
             show("(stopped)")
             return
         with suppress(RecollectError, KeyboardInterrupt):
-            is_kept = self._loop.run(self._engine.loop.sessions.has_kept(stream.session_id, stream.run_id))
+            is_kept = self._loop.run(self._runtime.loop.sessions.has_run(stream.session_id, stream.run_id))
         show(f"(stopped; this turn is {'kept: it was saved already' if is_kept else 'not kept'})")
 
-    async def _answered(self, prompt: str) -> AgentRunResult:
+    async def _answer(self, prompt: str) -> AgentRunResult:
         self._is_at_start = True
-        async with self._engine.loop.stream(prompt, self._session, self._skills) as stream:
+        async with self._runtime.loop.stream(prompt, self._session, self._skills) as stream:
             self._stream = stream
-            async with told_waits(stream.trace, self._show_apart):
+            async with report_waits(stream.trace, self._show_on_own_line):
                 async for event in stream:
                     if event.type == "text":
-                        typer.echo(printable(event.text), nl=False)
+                        typer.echo(make_printable(event.text), nl=False)
                         self._is_at_start = event.text.endswith("\n")
                     elif event.type == "tool_call" and event.tool_call is not None:
-                        self._show_apart(f"[{event.tool_call.name} …]")
+                        self._show_on_own_line(f"[{event.tool_call.name} …]")
                 result = await stream.result()
         if not self._is_at_start:
             typer.echo()
@@ -144,14 +146,14 @@ class TerminalChat:
             show("Memory was not all there for this answer; /why shows the reason.")
         return result
 
-    def _show_apart(self, text: str) -> None:
+    def _show_on_own_line(self, text: str) -> None:
         """Show a line of the program's own on a line of its own, in the middle of an answer."""
         if not self._is_at_start:
             typer.echo()
         self._is_at_start = True
         show(text)
 
-    def _do(self, line: str) -> bool:
+    def _run_command(self, line: str) -> bool:
         name, _, rest = line.partition(" ")
         command = COMMANDS.get(name)
         if command is None:
@@ -162,52 +164,52 @@ class TerminalChat:
     def why(self, _: str) -> bool:
         """Show what was recalled for the last answer and why, and what each part of the pipeline did."""
         last = self._last
-        show("Nothing was asked yet." if last is None else self._loop.run(self._explained(last)))
+        show("Nothing was asked yet." if last is None else self._loop.run(self._explain(last)))
         return False
 
-    async def _explained(self, last: AgentRunResult) -> str:
+    async def _explain(self, last: AgentRunResult) -> str:
         # Where the loop runs, because what goes on behind an answer writes into its trace.
         found: list[AuditEvent] = []
         with suppress(RecollectError):  # the trace explains much without them
-            found = await self._engine.loop.sessions.events_of(last.session_id, last.run_id)
-        return explanation(last, found)
+            found = await self._runtime.loop.sessions.events_of(last.session_id, last.run_id)
+        return explain(last, found)
 
     def memory(self, _: str) -> bool:
         """Show what long-term memory holds for this session, or how it is set up."""
-        for name, value in self._engine.backend.status().items():
+        for name, value in self._runtime.backend.status().items():
             show(f"{name}: {value}")
-        if self._engine.config.gateway is None:
+        if self._runtime.config.gateway is None:
             run = StartedRun(self._session or "", "chat-memory", "/memory")
-            found = self._loop.run(self._engine.backend.recall_before_run(run))
+            found = self._loop.run(self._runtime.backend.recall_before_run(run))
             show(found.snapshot or "It holds nothing yet.")
             for problem in found.problems:
-                show(f"! {one_line(problem)}")
-            self._show_waiting()
+                show(f"! {format_error(problem)}")
+            self._show_pending()
         else:
             show("The gateway holds it; /why shows what it recalled for the last answer.")
         return False
 
-    def _show_waiting(self) -> None:
+    def _show_pending(self) -> None:
         """Say how many changes wait for the person; nobody else can accept them."""
-        backend = self._engine.backend
+        backend = self._runtime.backend
         waiting = len(backend.folder.pending()) if isinstance(backend, CuratedMemoryBackend) else 0
         if waiting:
             show(f"{waiting} waiting for approval: recollect memory approve")
 
     def sessions(self, _: str) -> bool:
         """List the sessions, the latest first."""
-        found = self._loop.run(self._engine.loop.sessions.summaries())
+        found = self._loop.run(self._runtime.loop.sessions.summaries())
         for thread, words in ((summary.session, summary.first_words) for summary in found):
             mark = "*" if thread.id == self._session else " "
             when = thread.last_message_at or thread.created_at
-            began = " ".join(words.split())[:_FIRST_WORDS]
+            began = " ".join(words.split())[:_FIRST_WORDS_LENGTH]
             show(f"{mark} {thread.id}  {when:%Y-%m-%d %H:%M}  {thread.message_count} messages  {began}")
         show("/use NAME goes on with one of them." if found else "There are no sessions yet.")
         return False
 
     def new(self, _: str) -> bool:
         """Begin a new session."""
-        self._session = self._engine.loop.sessions.new_id()
+        self._session = self._runtime.loop.sessions.new_id()
         self._last = None
         show(f"Session {self._session}.")
         return False
@@ -215,7 +217,7 @@ class TerminalChat:
     def use(self, name: str) -> bool:
         """Go on with the session of that name, as in /use monday."""
         session = check_id(name or self._session, "session")
-        found = self._loop.run(self._engine.loop.sessions.find(session))
+        found = self._loop.run(self._runtime.loop.sessions.find(session))
         self._session = session
         show(f"Session {session} ({f'{found.message_count} messages' if found else 'a new one'}).")
         return False
@@ -245,4 +247,4 @@ COMMANDS: dict[str, Command] = {
 
 def show(text: str) -> None:
     """Print a line that the program says, not the agent."""
-    typer.secho(printable(text), dim=True)
+    typer.secho(make_printable(text), dim=True)

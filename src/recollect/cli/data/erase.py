@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.options import Json, Place, System, Tenant, User, chosen_scope, existing_database
+from recollect.cli.options import Json, StoreUrl, System, Tenant, User, choose_scope, require_database
 from recollect.cli.output import write_json, write_lines
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
@@ -16,15 +16,15 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 def erase(  # noqa: PLR0917 - one for each option
     user: User,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Remove everything that is kept about a user, in all threads, and check that nothing is left."""
-    scope = chosen_scope(user, tenant, system=system)
-    found = existing_database(store)
+    scope = choose_scope(user, tenant, system=system)
+    found = require_database(store)
     if not yes:
         owner = "the system's own data" if system else f"tenant {tenant}"
         typer.confirm(

@@ -11,14 +11,14 @@ from recollect.cli.options import (
     App,
     Config,
     Json,
-    Place,
     Project,
+    StoreUrl,
     System,
     Tenant,
-    chosen_tenant,
-    existing_database,
+    choose_tenant,
+    require_database,
 )
-from recollect.cli.output import console, printable, write_json
+from recollect.cli.output import make_console, make_printable, write_json
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
@@ -36,7 +36,7 @@ _OF_A_USER = ("store", "tenant", "system", "app", "project")
 def events(  # noqa: PLR0913, PLR0917 - one for each option
     context: typer.Context,
     user: OfUser = None,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     session: OfSession = None,
@@ -59,8 +59,8 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
         runtime = load_config(config)
         place, scope = runtime.store, runtime.scope.with_thread(session)
     else:
-        place, scope = store, Scope(chosen_tenant(tenant, system=system), user, session, app, project)
-    found = asyncio.run(_listed(existing_database(place), scope, name, run, limit))
+        place, scope = store, Scope(choose_tenant(tenant, system=system), user, session, app, project)
+    found = asyncio.run(_listed(require_database(place), scope, name, run, limit))
     if json:
         write_json([event.to_dict() for event in found])
     else:
@@ -99,8 +99,8 @@ def _show(found: list[AuditEvent]) -> None:
 
     lines = Text()
     for event in found:
-        lines.append(f"{event.created_at:%Y-%m-%d %H:%M:%S} {printable(event.thread_id)} ", style="dim")
-        lines.append(f"{printable(event.name)} ", style="bold")
-        lines.append(printable(json_format.dumps(event.payload, ensure_ascii=False)))
-        lines.append(f" run {printable(event.run_id)}\n" if event.run_id else "\n", style="dim")
-    console().print(lines if found else "No events.", end="" if found else "\n")
+        lines.append(f"{event.created_at:%Y-%m-%d %H:%M:%S} {make_printable(event.thread_id)} ", style="dim")
+        lines.append(f"{make_printable(event.name)} ", style="bold")
+        lines.append(make_printable(json_format.dumps(event.payload, ensure_ascii=False)))
+        lines.append(f" run {make_printable(event.run_id)}\n" if event.run_id else "\n", style="dim")
+    make_console().print(lines if found else "No events.", end="" if found else "\n")

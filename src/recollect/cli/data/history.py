@@ -8,15 +8,15 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
-    Place,
     Project,
+    StoreUrl,
     System,
     Tenant,
     User,
-    chosen_tenant,
-    existing_database,
+    choose_tenant,
+    require_database,
 )
-from recollect.cli.output import console, printable, write_json
+from recollect.cli.output import make_console, make_printable, write_json
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import Message
 from recollect.scope import Scope
@@ -29,7 +29,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the n
 
 def history(  # noqa: PLR0913, PLR0917 - one for each option
     user: User,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     thread: InThread = None,
@@ -39,8 +39,8 @@ def history(  # noqa: PLR0913, PLR0917 - one for each option
     json: Json = False,
 ) -> None:
     """Show the newest messages of a user, oldest first: of all threads, or of one."""
-    scope = Scope(chosen_tenant(tenant, system=system), user, thread, app, project)
-    found = asyncio.run(_read(existing_database(store), scope, limit))
+    scope = Scope(choose_tenant(tenant, system=system), user, thread, app, project)
+    found = asyncio.run(_read(require_database(store), scope, limit))
     if json:
         write_json([message.to_dict() for message in found])
     else:
@@ -67,8 +67,8 @@ def _show(found: list[Message]) -> None:
     for message in found:
         lines.append(f"{message.created_at:%Y-%m-%d %H:%M} ", style="dim")
         lines.append(f"{message.role}: ", style="bold")
-        lines.append(printable(_content(message)) + "\n")
-    console().print(lines if found else "No messages.", end="" if found else "\n")
+        lines.append(make_printable(_content(message)) + "\n")
+    make_console().print(lines if found else "No messages.", end="" if found else "\n")
 
 
 def _content(message: Message) -> str:

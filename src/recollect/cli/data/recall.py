@@ -8,15 +8,15 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
-    Place,
     Project,
+    StoreUrl,
     System,
     Tenant,
     User,
-    chosen_tenant,
-    existing_database,
+    choose_tenant,
+    require_database,
 )
-from recollect.cli.output import console, printable, write_json
+from recollect.cli.output import make_console, make_printable, write_json
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.opening import StoreHandle
 
@@ -39,7 +39,7 @@ Explain = Annotated[
 def recall(  # noqa: PLR0913, PLR0917 - one for each option
     question: Question,
     user: User,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     thread: InThread = None,
@@ -55,16 +55,16 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     from recollect.recall.settings import RecallSettings
 
     settings = RecallSettings(top_k, threshold, "resource" if thread is None else "thread", 0)
-    scope = Scope(chosen_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
-    place = existing_database(store)
-    found = asyncio.run(_found(place, question, settings, scope, text_only=text_only, explain=explain))
+    scope = Scope(choose_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
+    place = require_database(store)
+    found = asyncio.run(_search(place, question, settings, scope, text_only=text_only, explain=explain))
     if json:
         write_json(found.to_dict())
     else:
         _show(found)
 
 
-async def _found(
+async def _search(
     url: str, question: str, settings: "RecallSettings", scope: Scope, *, text_only: bool, explain: bool
 ) -> "Recall":
     from recollect.recall.embedding.embedder import choose_embedder
@@ -84,7 +84,7 @@ def _show(found: "Recall") -> None:
 
     lines = Text()
     for note in found.notes:
-        lines.append(f"{printable(note)}\n", style="yellow")
+        lines.append(f"{make_printable(note)}\n", style="yellow")
     if not len(found):
         lines.append("Nothing found.\n")
     for hit in found:
@@ -92,15 +92,17 @@ def _show(found: "Recall") -> None:
     if found.misses:
         lines.append("Just missed:\n", style="bold")
     for miss in found.misses:
-        lines.append(f"  {printable(miss.message_id)}: {miss.reason} ({miss.score:.2f})\n", style="dim")
-    console().print(lines, end="")
+        lines.append(f"  {make_printable(miss.message_id)}: {miss.reason} ({miss.score:.2f})\n", style="dim")
+    make_console().print(lines, end="")
 
 
 def _show_hit(lines: "Text", hit: "Hit") -> None:
     message = hit.message
-    lines.append(f"{message.created_at:%Y-%m-%d %H:%M} {printable(message.thread_id or '')} ", style="dim")
+    lines.append(
+        f"{message.created_at:%Y-%m-%d %H:%M} {make_printable(message.thread_id or '')} ", style="dim"
+    )
     lines.append(f"{message.role}: ", style="bold")
-    lines.append(printable(hit.text) + "\n")
+    lines.append(make_printable(hit.text) + "\n")
     lines.append(f"  relevance {hit.relevance:.2f}, score {hit.score:.2f}\n", style="dim")
     if hit.why is None:
         return

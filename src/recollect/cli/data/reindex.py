@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli.options import Json, Place, System, Tenant, chosen_tenant, existing_database
+from recollect.cli.options import Json, StoreUrl, System, Tenant, choose_tenant, require_database
 from recollect.cli.output import progress_bar, write_json, write_lines
 from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
@@ -25,7 +25,7 @@ Model = Annotated[
 
 
 def reindex(  # noqa: PLR0917 - one for each option
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     user: Someone = None,
@@ -36,28 +36,28 @@ def reindex(  # noqa: PLR0917 - one for each option
 
     It can be stopped and started again.
     """
-    owner, found = chosen_tenant(tenant, system=system), existing_database(store)
+    owner, found = choose_tenant(tenant, system=system), require_database(store)
     with progress_bar() as show:
-        done = asyncio.run(_reindexed(found, owner, user, embedder, show))
+        done = asyncio.run(_reindex(found, owner, user, embedder, show))
     if json:
         write_json({"users": done.users, "messages": done.messages})
     else:
         write_lines(f"Embedded {done.messages:,} messages of {done.users:,} users.")
 
 
-async def _reindexed(
+async def _reindex(
     url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
 ) -> "ReindexResult":
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
     from recollect.recall.embedding.indexer import reindex, users_of
 
-    embedder = default_embedder() if model is None else as_embedder(_named(model))
+    embedder = default_embedder() if model is None else as_embedder(_find_embedder(model))
     async with open_store(url) as store:
         users = [user] if user is not None else await users_of(store, tenant)
         return await reindex(store, embedder, users, tenant_id=tenant, show=show)
 
 
-def _named(model: str) -> object:
+def _find_embedder(model: str) -> object:
     with requires_extra("agent"):
         from recollect.agent.provider import find_embedder
     return find_embedder(model)

@@ -8,15 +8,15 @@ import typer
 from recollect.cli.options import (
     App,
     Json,
-    Place,
     Project,
+    StoreUrl,
     System,
     Tenant,
     User,
-    chosen_tenant,
-    existing_database,
+    choose_tenant,
+    require_database,
 )
-from recollect.cli.output import console, printable, write_json
+from recollect.cli.output import make_console, make_printable, write_json
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import Thread
@@ -26,7 +26,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.
 
 def threads(  # noqa: PLR0917 - one for each option
     user: User,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     app: App = "default",
@@ -35,8 +35,8 @@ def threads(  # noqa: PLR0917 - one for each option
     json: Json = False,
 ) -> None:
     """List the threads of a user, the latest talk first."""
-    scope = Scope(chosen_tenant(tenant, system=system), user, app_id=app, project_id=project)
-    found = asyncio.run(_listed(existing_database(store), scope, limit))
+    scope = Scope(choose_tenant(tenant, system=system), user, app_id=app, project_id=project)
+    found = asyncio.run(_listed(require_database(store), scope, limit))
     if json:
         write_json([thread.to_dict() for thread in found])
     else:
@@ -55,5 +55,7 @@ def _show(found: list[Thread]) -> None:
     for thread in found:
         last = thread.last_message_at
         when = "never" if last is None else f"{last:%Y-%m-%d %H:%M}"
-        table.add_row(printable(thread.id), printable(thread.title), str(thread.message_count), when)
-    console().print(table if found else "No threads.")
+        table.add_row(
+            make_printable(thread.id), make_printable(thread.title), str(thread.message_count), when
+        )
+    make_console().print(table if found else "No threads.")

@@ -8,13 +8,13 @@ import typer
 
 from recollect.cli.options import (
     Json,
-    Place,
+    StoreUrl,
     System,
     Tenant,
     User,
-    chosen_scope,
-    existing_database,
-    target_database,
+    choose_scope,
+    require_database,
+    resolve_database,
 )
 from recollect.cli.output import say, write_json, write_lines
 from recollect.errors import InvalidArgumentError
@@ -27,11 +27,11 @@ _FRAME_LINES = 2  # the first line and the last say what the file is
 
 
 def export(
-    user: User, store: Place = None, tenant: Tenant = None, system: System = False, output: Output = None
+    user: User, store: StoreUrl = None, tenant: Tenant = None, system: System = False, output: Output = None
 ) -> None:
     """Write everything that is kept about a user as JSON lines, which `recollect import` reads back."""
-    scope = chosen_scope(user, tenant, system=system)
-    lines = asyncio.run(_exported(existing_database(store), scope))
+    scope = choose_scope(user, tenant, system=system)
+    lines = asyncio.run(_exported(require_database(store), scope))
     if output is None:
         write_lines(*lines)
     else:
@@ -58,15 +58,15 @@ Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kep
 def import_(  # noqa: PLR0917 - one for each option
     file: File,
     user: User,
-    store: Place = None,
+    store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
     merge: Merge = False,
     json: Json = False,
 ) -> None:
     """Read an export into a user, all of it or nothing; it may be another user than it came from."""
-    scope = chosen_scope(user, tenant, system=system)
-    counts = asyncio.run(_imported(target_database(store), _read(file), scope, merge=merge))
+    scope = choose_scope(user, tenant, system=system)
+    counts = asyncio.run(_imported(resolve_database(store), _read(file), scope, merge=merge))
     if json:
         write_json({"counts": counts})
     else:

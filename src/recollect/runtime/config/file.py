@@ -18,7 +18,7 @@ FOLDER = ".recollect"
 FILE = "config.json"
 """The name of the configuration file."""
 
-_LARGEST = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Unreadable(NamedTuple):
     problem: str
 
 
-class _TwiceError(ValueError):
+class _DuplicateKeyError(ValueError):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
@@ -77,44 +77,44 @@ def _read(path: Path) -> dict[str, object] | _Unreadable:
     """Return what the file says, or what is wrong with it; the text goes no further."""
     try:
         with path.open("rb") as file:
-            raw = file.read(_LARGEST + 1)
+            raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         return _Unreadable(f"cannot be read: {error.strerror}")
-    if len(raw) > _LARGEST:
-        return _Unreadable(f"is larger than {_LARGEST:,} bytes, which no configuration is")
-    return _parsed(raw)
+    if len(raw) > _MAX_BYTES:
+        return _Unreadable(f"is larger than {_MAX_BYTES:,} bytes, which no configuration is")
+    return _parse(raw)
 
 
-def _parsed(raw: bytes) -> dict[str, object] | _Unreadable:
+def _parse(raw: bytes) -> dict[str, object] | _Unreadable:
     try:
-        data = _locked(json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_without_repeats))
+        data = _lock_secrets(json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_reject_duplicates))
     except (ValueError, RecursionError) as error:
-        return _Unreadable(_problem(error))
+        return _Unreadable(_describe_error(error))
     if not isinstance(data, dict):
         return _Unreadable("must hold a JSON object: { … }")
     return cast("dict[str, object]", data)
 
 
-def _problem(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "is not text in UTF-8"
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-    if isinstance(error, _TwiceError):
+    if isinstance(error, _DuplicateKeyError):
         return f"has the key {error.key!r:.60} twice in one place"
     return "is not JSON that can be read: too deep, or with a number too long"
 
 
-def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise _TwiceError(key)
+            raise _DuplicateKeyError(key)
         found[key] = value
     return found
 
 
-def _locked(value: object, key: str = "") -> object:
+def _lock_secrets(value: object, key: str = "") -> object:
     """Put every text whose key looks like that of a secret into a `SecretStr`, also where it is misspelt.
 
     A key that cannot be one, as a number or one with line breaks, becomes an empty one.
@@ -123,15 +123,17 @@ def _locked(value: object, key: str = "") -> object:
 
     if isinstance(value, dict):
         items = cast("dict[str, object]", value)
-        return {name: _locked(item, key if _names_a_key(key) else name) for name, item in items.items()}
+        return {
+            name: _lock_secrets(item, key if _is_secret_name(key) else name) for name, item in items.items()
+        }
     if isinstance(value, list):
-        return [_locked(item, key) for item in cast("list[object]", value)]
-    if _names_a_key(key) and value is not None:
+        return [_lock_secrets(item, key) for item in cast("list[object]", value)]
+    if _is_secret_name(key) and value is not None:
         return SecretStr(value if isinstance(value, str) and can_be_secret(value) else "")
     return value
 
 
-def _names_a_key(name: str) -> bool:
+def _is_secret_name(name: str) -> bool:
     letters = "".join(character for character in name.casefold() if character.isalnum())
     # The name of a variable counts too: people write the key itself in its place.
     return letters.endswith(("key", "keyenv")) or "secret" in letters or "password" in letters

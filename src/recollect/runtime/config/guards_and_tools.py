@@ -59,9 +59,9 @@ def make_guards(configs: Sequence[GuardConfig]) -> Guards:
             raise ConfigError(*guard)
         side = config.side or usual
         if side != "output":
-            _put(guards.input_side, guard, key)
+            _add_guard(guards.input_side, guard, key)
         if side != "input":
-            _put(guards.output_side, guard, key)
+            _add_guard(guards.output_side, guard, key)
     return guards
 
 
@@ -69,10 +69,10 @@ def load_tools(names: Sequence[str], base: Path) -> list[Callable[..., object]]:
     """Import the tools that a file names; modules may lie in the folder that the configuration is in."""
     if names and str(base) not in sys.path:
         sys.path.append(str(base))  # at the end: nothing that is installed is hidden by it
-    return [_tool(name, f"tools[{place}]") for place, name in enumerate(names)]
+    return [_load_tool(name, f"tools[{place}]") for place, name in enumerate(names)]
 
 
-def _put(guards: list[Processor], guard: Processor, key: str) -> None:
+def _add_guard(guards: list[Processor], guard: Processor, key: str) -> None:
     if any(type(other) is type(guard) for other in guards):
         name = type(guard).__name__
         raise ConfigError(key, f"there is a {name} on this side already; give one another side")
@@ -96,7 +96,7 @@ def _make_guard(
         check_id(values.get("id", "its own"), "id")
         return make(**values)
     except InvalidArgumentError as error:
-        return Problem(f"{key}.{to_camel(error.argument)}", _without_values(error.problem, options))
+        return Problem(f"{key}.{to_camel(error.argument)}", _redact_values(error.problem, options))
     except UnicodeError:
         return Problem(key, "has an option that is not valid text")
     except TypeError as error:
@@ -104,7 +104,7 @@ def _make_guard(
         return Problem(key, str(error).partition("() ")[2] or "has options that do not fit")
 
 
-def _without_values(problem: str, value: object) -> str:
+def _redact_values(problem: str, value: object) -> str:
     """Take out what a guard's own error quotes of its options: people write secrets into wrong places."""
     shown = f"{_reveal(value)!r:.60}"
     inner: Iterable[object] = ()
@@ -113,12 +113,12 @@ def _without_values(problem: str, value: object) -> str:
     elif isinstance(value, list):
         inner = cast("list[object]", value)
     for item in inner:
-        problem = _without_values(problem, item)
+        problem = _redact_values(problem, item)
     is_word = value is None or isinstance(value, bool)
     return problem if is_word else re.sub(rf"(?<!\w){re.escape(shown)}(?!\w)", "…", problem)
 
 
-def _tool(name: str, key: str) -> Callable[..., object]:
+def _load_tool(name: str, key: str) -> Callable[..., object]:
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -47,10 +47,10 @@ Side: TypeAlias = Literal["input", "output", "both"]
 LOCAL_USER = "local"
 """The user whose sessions they are in curated mode."""
 
-_STORES = ("sqlite", "postgresql", "postgres")
-_USUAL_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
-_NOTHING: Any = {}  # what a section says that is not in the file; its model fills in the rest
-_LONGEST_NAME = 100  # of a key that nobody knows, as an error quotes it
+_STORE_SCHEMES = ("sqlite", "postgresql", "postgres")
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
+_EMPTY_SECTION: Any = {}  # what a section says that is not in the file; its model fills in the rest
+_MAX_QUOTED_KEY = 100  # of a key that nobody knows, as an error quotes it
 
 
 def suggest(word: str, known: Collection[str]) -> str:
@@ -77,7 +77,7 @@ class Section(StrictModel):
         if cls.model_config.get("extra") == "forbid":
             for key in [key for key in given if key not in fields]:
                 problem = f"is not a key here; {suggest(key, fields)}"
-                raise InvalidArgumentError(key[:_LONGEST_NAME], problem)
+                raise InvalidArgumentError(key[:_MAX_QUOTED_KEY], problem)
         values = cls._prepare(
             {key: given[key] for key in given if given[key] is not None or key not in fields}
         )
@@ -110,8 +110,8 @@ def _resolve_path(given: object, info: ValidationInfo[ConfigFile]) -> object:
 def _resolve_store(given: str, info: ValidationInfo[ConfigFile]) -> str:
     """Return the store's URL; a plain path is a SQLite file, the same wherever the program is started."""
     scheme, separator, _ = given.partition("://")
-    if separator and scheme.lower() not in _STORES:
-        raise InvalidArgumentError("", "must be a file, or an address as postgresql://user@host/database")
+    if separator and scheme.lower() not in _STORE_SCHEMES:
+        raise InvalidArgumentError("", "must be a file, or a URL such as postgresql://user@host/database")
     if separator and scheme.lower() != "sqlite":
         return given
     try:
@@ -170,7 +170,7 @@ def _read_variable(name: object) -> SecretStr:
     key = os.environ.get(given, "")
     if can_be_secret(key):
         return SecretStr(key)
-    shown = given if _USUAL_NAME.fullmatch(given) else "(not shown, because it might be the key itself)"
+    shown = given if _VARIABLE_NAME.fullmatch(given) else "(not shown, because it might be the key itself)"
     raise InvalidArgumentError(
         "userKeyEnv",
         f"names the environment variable {shown}, which is not set, or no text that can be a key: "
@@ -182,13 +182,13 @@ class MemoryConfig(Section):
     """Which long-term memory there is, and what it needs."""
 
     mode: Mode = "curated"
-    curated: CuratedConfig = Field(default=_NOTHING)
+    curated: CuratedConfig = Field(default=_EMPTY_SECTION)
     gateway: GatewayConfig | None = None
 
     @classmethod
     def _prepare(cls, values: dict[str, object]) -> dict[str, object]:
         if values.get("mode") == "memory_gateway":
-            return {"gateway": _NOTHING} | values
+            return {"gateway": _EMPTY_SECTION} | values
         # In curated mode the other section may stay in the file: it is not looked into, and no key is needed.
         return {
             name: value for name, value in values.items() if name != "gateway" or not isinstance(value, dict)
@@ -220,7 +220,7 @@ class GuardConfig(Section):
 class RuntimeConfig(Section):
     """All of the file in typed form, with every default filled in."""
 
-    memory: MemoryConfig = Field(default=_NOTHING)
+    memory: MemoryConfig = Field(default=_EMPTY_SECTION)
     store: Annotated[Text, AfterValidator(_resolve_store)] = Field(
         default=f"{FOLDER}/recollect.db", repr=False
     )  # a URL may hold a password

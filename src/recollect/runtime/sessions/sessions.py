@@ -12,7 +12,7 @@ from recollect.memory.history import MessageHistoryProcessor, MessagePersistence
 from recollect.messages import Message, now
 from recollect.pipeline.processor import Processor
 from recollect.pipeline.prompt_order import ContextBuilder
-from recollect.runtime.sessions.text import SessionSummary
+from recollect.runtime.sessions.rendering import SessionSummary
 from recollect.runtime.skills import SkillsProcessor
 from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
@@ -21,47 +21,47 @@ from recollect.storage.store import Store
 from recollect.validation import check_id
 
 _PAGE = 200
-_MOST_AROUND = 1_000  # of every role; as many as the store reads around a message
-_FIRST_WORDS = 200
+_MAX_AROUND = 1_000  # of every role; as many as the store reads around a message
+_FIRST_WORDS_LENGTH = 200
 
 
-def talk_of(messages: Iterable[Message]) -> list[Message]:
+def select_conversation(messages: Iterable[Message]) -> list[Message]:
     """Return what is part of the talk."""
     return [message for message in messages if message.is_conversation]
 
 
-async def beginning_of(session: Thread, count: int, store: Store, scope: Scope) -> list[Message]:
+async def read_first(session: Thread, count: int, store: Store, scope: Scope) -> list[Message]:
     """Return the first messages of the talk."""
     found: list[Message] = []
     for offset in range(0, session.message_count, _PAGE):
-        found += talk_of(await store.page_of_messages(limit=_PAGE, offset=offset, scope=scope))
+        found += select_conversation(await store.page_of_messages(limit=_PAGE, offset=offset, scope=scope))
         if len(found) >= count:
             break
     return found[:count]
 
 
-async def end_of(count: int, store: Store, scope: Scope) -> list[Message]:
+async def read_last(count: int, store: Store, scope: Scope) -> list[Message]:
     """Return the last messages of the talk."""
     limit = 4 * count
     while True:
         read = await store.last_messages(limit, scope=scope)
-        found = talk_of(read)
+        found = select_conversation(read)
         if len(found) >= count or len(read) < limit:
             return found[-count:]
         limit *= 8
 
 
-async def passage_around(message_id: str, count: int, store: Store, scope: Scope) -> list[Message]:
+async def read_around(message_id: str, count: int, store: Store, scope: Scope) -> list[Message]:
     """Return a message with so many of the talk before and after it; an unknown one is an error."""
     reach = 4 * count
-    before, found, after = await _around(message_id, reach, store, scope)
+    before, found, after = await _read_messages_around(message_id, reach, store, scope)
     # A side with fewer messages than were asked for ends with the session; else tools said much in between.
-    if any(len(talk_of(side)) < count and len(side) >= reach for side in (before, after)):
-        before, found, after = await _around(message_id, _MOST_AROUND, store, scope)
-    return [*talk_of(before)[-count:], found, *talk_of(after)[:count]]
+    if any(len(select_conversation(side)) < count and len(side) >= reach for side in (before, after)):
+        before, found, after = await _read_messages_around(message_id, _MAX_AROUND, store, scope)
+    return [*select_conversation(before)[-count:], found, *select_conversation(after)[:count]]
 
 
-async def _around(
+async def _read_messages_around(
     message_id: str, reach: int, store: Store, scope: Scope
 ) -> tuple[list[Message], Message, list[Message]]:
     read = await store.messages_by_id([message_id], with_previous=reach, with_next=reach, scope=scope)
@@ -71,10 +71,10 @@ async def _around(
     raise MemoryNotFoundError(f"session {scope.thread_id!r:.80} has no message {message_id!r:.80}")
 
 
-async def first_words(session: Thread, store: Store, scope: Scope) -> str:
+async def read_first_words(session: Thread, store: Store, scope: Scope) -> str:
     """Return the words that a session began with."""
-    found = await beginning_of(session, 1, store, scope)
-    return found[0].text[:_FIRST_WORDS] if found else ""
+    found = await read_first(session, 1, store, scope)
+    return found[0].text[:_FIRST_WORDS_LENGTH] if found else ""
 
 
 class Sessions:
@@ -98,7 +98,7 @@ class Sessions:
         """Return the same with the words that each began with."""
         store = await self._handle.get()
         return [
-            SessionSummary(thread, await first_words(thread, store, self._scope(thread.id)))
+            SessionSummary(thread, await read_first_words(thread, store, self._scope(thread.id)))
             for thread in await self.recent(limit)
         ]
 
@@ -107,7 +107,7 @@ class Sessions:
         store = await self._handle.get()
         return await store.get_thread(scope=self._scope(session_id))
 
-    async def has_kept(self, session_id: str, run_id: str) -> bool:
+    async def has_run(self, session_id: str, run_id: str) -> bool:
         """Whether the turn of a run is in its session."""
         store = await self._handle.get()
         return bool(await store.turn_of_run(run_id, scope=self._scope(session_id)))

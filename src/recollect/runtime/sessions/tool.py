@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.pipeline.context import tool_context
-from recollect.runtime.sessions.text import quote_matches, quote_passage, quote_summaries
+from recollect.runtime.sessions.rendering import quote_matches, quote_passage, quote_summaries
 from recollect.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ NOTHING_FOUND = "Nothing was found. Try other words, or give no arguments to see
 NO_SESSIONS = "There are no other sessions yet."
 """The answer where there is nothing to list."""
 
-NO_TALK = "Nothing was said in this session."
+NO_MESSAGES = "Nothing was said in this session."
 """The answer to reading a session that holds no talk."""
 
 WHICH_SESSION = "around_message_id needs session_id: give the session that the message was found in."
@@ -83,7 +83,7 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
                 return quote_matches(found) if found else NOTHING_FOUND
             if session_id:
                 passage = await search.read(session_id)
-                return quote_passage(passage) if passage.messages else NO_TALK
+                return quote_passage(passage) if passage.messages else NO_MESSAGES
             recent = await search.browse(limit=limit, without_session=here)
             return quote_summaries(recent) if recent else NO_SESSIONS
         except (MemoryNotFoundError, InvalidArgumentError) as error:

@@ -1,4 +1,4 @@
-"""What tests of the loop share: engines in both modes, and a model that shows what it was sent."""
+"""What tests of the loop share: runtimes in both modes, and a model that shows what it was sent."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.support.gateway_server import KEY, GatewayServer, gateway_server
 
 from recollect import ToolCall
-from recollect.runtime.loader import Engine, EngineLoader
+from recollect.runtime.loader import AgentRuntime, EngineLoader
 from recollect.runtime.loop import AgentRunResult
 from recollect.scope import Scope
 from recollect.storage.opening import open_store
@@ -30,9 +30,9 @@ both_modes = pytest.mark.parametrize("mode", ["curated", "memory_gateway"])
 
 @dataclass
 class Setup:
-    """A loaded engine, the folder of its configuration, and the gateway that it may use."""
+    """A loaded runtime, the folder of its configuration, and the gateway that it may use."""
 
-    engine: Engine
+    runtime: AgentRuntime
     folder: Path
     gateway: GatewayServer
 
@@ -41,19 +41,19 @@ class Setup:
     ) -> AgentRunResult:
         """Run a prompt in one of the two ways."""
         if way == "run":
-            return await self.engine.loop.run(prompt, session_id, skills)
-        return await self.engine.loop.stream(prompt, session_id, skills).result()
+            return await self.runtime.loop.run(prompt, session_id, skills)
+        return await self.runtime.loop.stream(prompt, session_id, skills).result()
 
     async def events(self, session_id: str | None = "s1") -> list[AuditEvent]:
         """Return the audit events of a session, read by a store of our own."""
-        async with open_store(self.engine.config.store) as store:
-            return await store.list_events(scope=Scope(None, self.engine.config.user_id, session_id))
+        async with open_store(self.runtime.config.store) as store:
+            return await store.list_events(scope=Scope(None, self.runtime.config.user_id, session_id))
 
     async def transcript(self, session_id: str = "s1") -> list[tuple[str, str]]:
         """Return who said what in a session, read by a store of our own."""
-        async with open_store(self.engine.config.store) as store:
+        async with open_store(self.runtime.config.store) as store:
             messages = await store.last_messages(
-                None, scope=Scope(None, self.engine.config.user_id, session_id)
+                None, scope=Scope(None, self.runtime.config.user_id, session_id)
             )
         return [(message.role, message.text) for message in messages]
 
@@ -84,7 +84,7 @@ def call_to_add(content: str, target: str = "memory", call_id: str = "c1") -> To
 
 @asynccontextmanager
 async def loaded(folder: Path, mode: str, model: object, **config: Any) -> AsyncGenerator[Setup]:  # noqa: ANN401 - any JSON
-    """Load an engine in a mode, with a gateway on loopback beside it."""
+    """Load a runtime in a mode, with a gateway on loopback beside it."""
     async with gateway_server() as server:
         gateway = {
             "baseUrl": server.url,
@@ -97,8 +97,8 @@ async def loaded(folder: Path, mode: str, model: object, **config: Any) -> Async
         file = folder / ".recollect" / "config.json"
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps({"instructions": "Be kind.", "memory": memory} | config), "utf-8")
-        async with EngineLoader(folder).load(model=model) as engine:
-            yield Setup(engine, folder, server)
+        async with EngineLoader(folder).load(model=model) as runtime:
+            yield Setup(runtime, folder, server)
 
 
 @dataclass
@@ -112,7 +112,7 @@ class WireModel:
     """What came as the user's words in each request, in order, recalled reference among it."""
 
     def model(self) -> FunctionModel:
-        """Return the model to give to an engine."""
+        """Return the model to give to a runtime."""
 
         async def respond(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
             parts = [

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from recollect.cli.output import check_output, printable
+from recollect.cli.output import check_output, make_printable
 from recollect.errors import (
     ConfigError,
     InvalidArgumentError,
@@ -36,8 +36,8 @@ class CommandGroup(TyperGroup):
         except OSError as error:
             # What could not be written would be tried again, and fail loudly, when Python ends.
             sys.stdout = io.StringIO()
-            typer.echo(f"Error: {one_line(error)}", err=True)
-            sys.exit(exit_code(error))
+            typer.echo(f"Error: {format_error(error)}", err=True)
+            sys.exit(find_exit_code(error))
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own context, from a module of its insides
         """Run the chosen command; nothing is done where nobody could read what became of it."""
@@ -45,22 +45,22 @@ class CommandGroup(TyperGroup):
             check_output()
             return super().invoke(ctx)
         except RecollectError as error:
-            typer.echo(f"Error: {one_line(error)}", err=True)
-            raise typer.Exit(exit_code(error)) from None
+            typer.echo(f"Error: {format_error(error)}", err=True)
+            raise typer.Exit(find_exit_code(error)) from None
 
 
-def exit_code(error: Exception) -> int:
+def find_exit_code(error: Exception) -> int:
     """Return the exit code for an error; one that is not ours is anything else."""
     return next((code for kind, code, _ in EXIT_CODES if isinstance(error, kind)), 1)
 
 
-def one_line(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """Return an error's message without line breaks and control characters; a foreign one has its type."""
     text = str(error) if isinstance(error, RecollectError) else f"{type(error).__name__}: {error}"
-    return printable(" ".join(text.split()))
+    return make_printable(" ".join(text.split()))
 
 
-def exit_code_help() -> str:
+def make_exit_code_help() -> str:
     """Return the table of exit codes for the help text."""
     codes = sorted({(code, meaning) for _, code, meaning in EXIT_CODES})
     return "Exit codes: 0 all went well, " + ", ".join(f"{code} {meaning}" for code, meaning in codes) + "."

@@ -13,13 +13,13 @@ from recollect.storage.records import DEFAULT_TITLE, Thread
 from recollect.text.quoting import fence_text, quote, quote_inline
 from recollect.text.terms import terms_of
 
-MOST_CHARACTERS = 12_000
+MAX_CHARACTERS = 12_000
 """How long an answer of the tool is at most."""
 SNIPPET_CHARACTERS = 300
 """How much of a message is shown around the words that matched."""
-_FOR_THE_FENCE = 300  # its marks, its rule, and the line that says that something is missing
+_FENCE_CHARACTERS = 300  # its marks, its rule, and the line that says that something is missing
 _LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
-_LONGEST_TITLE = 80
+_MAX_TITLE_LENGTH = 80
 _STEPS = 6
 
 
@@ -64,21 +64,21 @@ def quote_matches(matches: Sequence[SessionMatch]) -> str:
     def lines(length: int) -> list[str]:
         found: list[str] = []
         for match in matches:
-            found.append(_heading(match.session))
+            found.append(_format_heading(match.session))
             for hit in match.hits:
                 found += [_quote_message(message, length) for message in hit.before]
                 found.append(quote_hit(hit))
                 found += [_quote_message(message, length) for message in hit.after]
         return found
 
-    return _fitted("found in other sessions", lines)
+    return _fit("found in other sessions", lines)
 
 
 def quote_passage(passage: Passage, marked: str | None = None) -> str:
     """Return the talk of a session; the message of an id may be marked by ">"."""
 
     def lines(length: int) -> list[str]:
-        found = [_heading(passage.session)]
+        found = [_format_heading(passage.session)]
         found += [
             _quote_message(message, length, mark=">" if message.id == marked else " ")
             for message in passage.messages
@@ -87,7 +87,7 @@ def quote_passage(passage: Passage, marked: str | None = None) -> str:
             found.append("  … (what is between is left out; scroll to see it)")
         return found + [_quote_message(message, length) for message in passage.tail]
 
-    return _fitted("from a session", lines)
+    return _fit("from a session", lines)
 
 
 def quote_summaries(summaries: Sequence[SessionSummary]) -> str:
@@ -95,20 +95,20 @@ def quote_summaries(summaries: Sequence[SessionSummary]) -> str:
 
     def lines(length: int) -> list[str]:
         return [
-            f"{_heading(summary.session)} {quote_inline(summary.first_words, min(length, 200))}"
+            f"{_format_heading(summary.session)} {quote_inline(summary.first_words, min(length, 200))}"
             for summary in summaries
         ]
 
-    return _fitted("recent sessions", lines)
+    return _fit("recent sessions", lines)
 
 
 def quote_hit(hit: SessionHit) -> str:
     """Return the line of a message that was found."""
-    return _spoken(hit.message, quote(hit.snippet), mark=">")
+    return _format_line(hit.message, quote(hit.snippet), mark=">")
 
 
 def find_snippet(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
-    """Return the part of a text, or of one piece of it, that has most of the wanted terms."""
+    """Return the part of a text, or of one segment of it, that has most of the wanted terms."""
     width = SNIPPET_CHARACTERS
     if len(text) <= width:
         return text
@@ -124,44 +124,45 @@ def find_snippet(text: str, wanted: Collection[str], within: tuple[int, int] | N
     return ("… " if start else "") + text[start:end].strip() + (" …" if end < len(text) else "")
 
 
-def _fitted(label: str, lines: Callable[[int], list[str]]) -> str:
+def _fit(label: str, lines: Callable[[int], list[str]]) -> str:
     """Return lines as quoted data, with texts so short that all fit; what still does not is left out."""
-    room = MOST_CHARACTERS - _FOR_THE_FENCE
+    room = MAX_CHARACTERS - _FENCE_CHARACTERS
     shown: list[str] = []
     for length in _LENGTHS:
         shown = lines(length)
-        if _size(shown) <= room:
+        if _count_characters(shown) <= room:
             return fence_text(label, "\n".join(shown))
-    while _size(shown) > room:
+    while _count_characters(shown) > room:
         shown.pop()
     return fence_text(label, "\n".join([*shown, "(more was found than can be shown; narrow the search)"]))
 
 
-def _size(lines: Sequence[str]) -> int:
+def _count_characters(lines: Sequence[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def _heading(session: Thread) -> str:
+def _format_heading(session: Thread) -> str:
     is_named = session.title not in ("", DEFAULT_TITLE)
-    title = f" {_as_json(quote_inline(session.title, _LONGEST_TITLE))}" if is_named else ""
+    title = f" {_to_json(quote_inline(session.title, _MAX_TITLE_LENGTH))}" if is_named else ""
     when = session.last_message_at or session.created_at
-    return (
-        f"Session {_as_json(session.id)}{title}, last talk {_time(when)}, {session.message_count} messages:"
-    )
+    count = session.message_count
+    return f"Session {_to_json(session.id)}{title}, last message {_format_time(when)}, {count} messages:"
 
 
 def _quote_message(message: Message, length: int, *, mark: str = " ") -> str:
-    return _spoken(message, quote(message.text, length), mark=mark)
+    return _format_line(message, quote(message.text, length), mark=mark)
 
 
-def _spoken(message: Message, quoted: str, *, mark: str) -> str:
-    return f"{mark} {_time(message.created_at)} {message.role} (message {_as_json(message.id)}): {quoted}"
+def _format_line(message: Message, quoted: str, *, mark: str) -> str:
+    return (
+        f"{mark} {_format_time(message.created_at)} {message.role} (message {_to_json(message.id)}): {quoted}"
+    )
 
 
-def _as_json(text: str) -> str:
+def _to_json(text: str) -> str:
     """Return an id or a title as JSON, which has no line breaks; what can be read stays as it is."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _time(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M}"
