@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message, ToolCall, ToolResult
-from recollect.tool_pairs import assign_units, late_results, pair_calls
+from recollect.tool_pairs import assign_units, find_earlier_calls, pair_calls
 
 
 def said(*parts: str) -> Message:
@@ -87,9 +87,9 @@ def test_result_without_a_call_is_a_unit_of_its_own() -> None:
 
 def test_call_is_late_when_it_was_made_before_the_turn() -> None:
     """What is called and answered in the turn is not, and neither is what is called behind its answer."""
-    assert late_results([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
-    assert late_results([said("-a"), said("+a")]) == {"a"}
-    assert late_results([said("hi"), said("+a")]) == set()
+    assert find_earlier_calls([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
+    assert find_earlier_calls([said("-a"), said("+a")]) == {"a"}
+    assert find_earlier_calls([said("hi"), said("+a")]) == set()
 
 
 @given(st.lists(st.sampled_from(["+a", "-a", "+b", "-b", "hi"]), max_size=9))

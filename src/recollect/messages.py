@@ -168,7 +168,7 @@ class Message:
         self._fill(
             id=new_message_id() if id is None else check_id(id, "id"),
             role=role,
-            body=_checked_body(content),
+            body=_check_body(content),
             metadata={} if metadata is None else dict(check_json_object(metadata, "metadata")),
             created_at=now() if created_at is None else check_time(created_at, "created_at"),
             origin=origin or _ORIGIN_OF_ROLE[role],
@@ -319,19 +319,19 @@ def part_from_dict(value: Mapping[str, object]) -> Part:
         raise InvalidArgumentError("parts", f"a {kind} part has wrong fields: {error}") from None
 
 
-def _checked_body(content: object) -> str | tuple[Part, ...]:
+def _check_body(content: object) -> str | tuple[Part, ...]:
     if isinstance(content, str):
         return check_text(content, "content")
     if not isinstance(content, Iterable):
         raise InvalidArgumentError("content", f"must be text or parts, not {type(content).__name__}")
-    parts = tuple(_checked_part(part) for part in cast("Iterable[object]", content))
+    parts = tuple(_check_part(part) for part in cast("Iterable[object]", content))
     # One text part says no more than the text itself, so that equal content compares equal.
     if len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text:
         return parts[0].text
     return parts or ""
 
 
-def _checked_part(part: object) -> Part:
+def _check_part(part: object) -> Part:
     match part:
         case TextPart(text):
             check_text(text, "content")

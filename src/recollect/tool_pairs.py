@@ -59,7 +59,7 @@ def assign_units(
     return units
 
 
-def late_results(turn: Sequence[Message]) -> set[str]:
+def find_earlier_calls(turn: Sequence[Message]) -> set[str]:
     """Return the calls that a turn answers but that were made before it."""
     return {result.call_id for _, result, made in _match_results(turn) if made is None}
 

@@ -101,13 +101,13 @@ class Trace:
             self._entries[key] = TraceEntry(processor_id, phase)
         return self._entries[key]
 
-    def under_way(self) -> TraceEntry | None:
+    def get_current(self) -> TraceEntry | None:
         """Return the newest entry if its first call has not ended yet."""
         newest = next(reversed(self._entries.values()), None)
         return newest if newest is not None and newest.calls and not newest.milliseconds else None
 
     @contextmanager
-    def timed(self, processor_id: str, phase: Phase) -> Generator[TraceEntry]:
+    def time_call(self, processor_id: str, phase: Phase) -> Generator[TraceEntry]:
         """Time a call of a hook; what it raises is noted and passed on."""
         entry = self.entry(processor_id, phase)
         entry.calls += 1

@@ -134,7 +134,7 @@ class Users:
         """Return what user and assistant said, newest first; `limit=None` is all of it."""
         scope = Scope(tenant_id, user_id)
         messages = await (await self._handle.get()).user_history(limit=limit, offset=offset, scope=scope)
-        return [_conversation_message(message, scope) for message in messages]
+        return [_to_conversation_message(message, scope) for message in messages]
 
     async def get_recent_messages(
         self, user_id: str, tenant_id: int | None, count: int = 10
@@ -208,7 +208,7 @@ class Users:
             raise MemoryNotFoundError(f"user {user_id!r} has no state")
 
 
-def _conversation_message(message: Message, scope: Scope) -> ConversationMessage:
+def _to_conversation_message(message: Message, scope: Scope) -> ConversationMessage:
     return ConversationMessage(
         id=message.number or 0,
         tenant_id=scope.tenant_id,
@@ -250,7 +250,7 @@ def _connect(store: str | os.PathLike[str] | None) -> SyncUsers:
     return connection
 
 
-class _Default:
+class _SharedConnection:
     """The connection that the sync functions of this module share."""
 
     def __init__(self) -> None:
@@ -270,8 +270,8 @@ class _Default:
             old.close()
 
 
-_default = _Default()
-atexit.register(_default.replace, None)
+_shared = _SharedConnection()
+atexit.register(_shared.replace, None)
 
 
 def connect(store: str | os.PathLike[str] | None = None) -> SyncUsers:
@@ -281,15 +281,15 @@ def connect(store: str | os.PathLike[str] | None = None) -> SyncUsers:
     Where that is set, nobody need call this: the first call of a function connects.
     """
     connection = _connect(store)
-    _default.replace(connection)
+    _shared.replace(connection)
     return connection
 
 
-def _shared(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
+def _make_function(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
     """Return the function that calls a method on the connection that all functions share."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return _default.get().call(method, *args, **kwargs)
+        return _shared.get().call(method, *args, **kwargs)
 
     as_twin(call, method)
     signature = inspect.signature(method)
@@ -299,17 +299,17 @@ def _shared(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> 
     return call
 
 
-add_message = _shared(Users.add_message)
-get_conversation_history = _shared(Users.get_conversation_history)
-get_recent_messages = _shared(Users.get_recent_messages)
-count_messages = _shared(Users.count_messages)
-clear_conversation_history = _shared(Users.clear_conversation_history)
-delete_message = _shared(Users.delete_message)
-set_memory = _shared(Users.set_memory)
-get_memory = _shared(Users.get_memory)
-get_all_memory = _shared(Users.get_all_memory)
-delete_memory = _shared(Users.delete_memory)
-clear_all_memory = _shared(Users.clear_all_memory)
-set_user_state = _shared(Users.set_user_state)
-get_user_state = _shared(Users.get_user_state)
-delete_user_state = _shared(Users.delete_user_state)
+add_message = _make_function(Users.add_message)
+get_conversation_history = _make_function(Users.get_conversation_history)
+get_recent_messages = _make_function(Users.get_recent_messages)
+count_messages = _make_function(Users.count_messages)
+clear_conversation_history = _make_function(Users.clear_conversation_history)
+delete_message = _make_function(Users.delete_message)
+set_memory = _make_function(Users.set_memory)
+get_memory = _make_function(Users.get_memory)
+get_all_memory = _make_function(Users.get_all_memory)
+delete_memory = _make_function(Users.delete_memory)
+clear_all_memory = _make_function(Users.clear_all_memory)
+set_user_state = _make_function(Users.set_user_state)
+get_user_state = _make_function(Users.get_user_state)
+delete_user_state = _make_function(Users.delete_user_state)

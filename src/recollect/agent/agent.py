@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cast
 
-from recollect.agent.prompt import Prompt, check_run_id, last_shown, note_shown, prompt_messages
+from recollect.agent.prompt import Prompt, check_run_id, get_last_shown, note_shown, parse_prompt
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
@@ -13,7 +13,7 @@ from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand_providers
-from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
+from recollect.pipeline.context import Ids, RunIds, RunState, parse_run_ids
 from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
 from recollect.pipeline.run import PipelineRun
 from recollect.trace import Trace
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_MOST_STEPS = 20
+_DEFAULT_MAX_STEPS = 20
 
 
 class Agent:
@@ -43,7 +43,7 @@ class Agent:
         memory: Memory | ProcessorProvider | None = None,
         input_processors: Sequence[Item] = (),
         output_processors: Sequence[Item] = (),
-        max_steps: int = _MOST_STEPS,
+        max_steps: int = _DEFAULT_MAX_STEPS,
         limit_answer: str = "",
         trace_content: bool = False,
     ) -> None:
@@ -56,12 +56,12 @@ class Agent:
         """
         self._model = check_model(model, "model", "a name, a Pydantic AI model or 'offline'")
         self._instructions = check_text(instructions, "instructions")
-        provider = _checked_memory(memory)
+        provider = _check_memory(memory)
         self._input_side = expand_providers(input_processors, "input", provider)
         self._output_side = expand_providers(output_processors, "output", provider)
         # Only there does memory write, so only there are its tools of any use.
         owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
-        self._tools = (*_checked_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
+        self._tools = (*_check_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
         self._limit_answer = check_text(limit_answer, "limit_answer")
         self._trace_content = trace_content
@@ -86,9 +86,14 @@ class Agent:
         `context` is for the run's processors, which find it as `ctx.context`.
         """
         run = self._new_run(
-            prompt, run_id, run_ids(ids), on_memory_error=on_memory_error, context=context, chunked=False
+            prompt,
+            run_id,
+            parse_run_ids(ids),
+            on_memory_error=on_memory_error,
+            context=context,
+            chunked=False,
         )
-        result = await run.to_end()
+        result = await run.run_to_end()
         if raise_on_tripwire and result.tripwire is not None:
             raise result.tripwire
         return result
@@ -108,7 +113,7 @@ class Agent:
         run = self._new_run(
             prompt,
             run_id,
-            run_ids(ids),
+            parse_run_ids(ids),
             on_memory_error=on_memory_error,
             context=context,
             save_partial=save_partial,
@@ -117,7 +122,7 @@ class Agent:
 
     def get_last_messages(self) -> list[Message]:
         """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
-        return last_shown(self)
+        return get_last_shown(self)
 
     async def close(self) -> None:
         """Close the memory that the agent was given, unless somebody has entered it."""
@@ -157,7 +162,7 @@ class Agent:
                 "on_memory_error", f"must be 'return' or 'raise', not {on_memory_error!r:.60}"
             )
         name = new_message_id() if run_id is None else check_run_id(run_id)
-        messages = prompt_messages(prompt, name)
+        messages = parse_prompt(prompt, name)
         provider = self._get_provider()
         plan = Plan(
             provider=provider,
@@ -172,7 +177,7 @@ class Agent:
             may_be_stored=run_id is not None,
         )
         state = RunState(
-            name, ids, Trace(), self._instructions, provider.ask, context=_checked_context(context)
+            name, ids, Trace(), self._instructions, provider.ask, context=_check_context(context)
         )
         return AgentRun(plan, PipelineRun(self._input_side, self._output_side, state), messages)
 
@@ -184,7 +189,7 @@ class Agent:
         return self._provider
 
 
-def _generate(
+def _make_generate(
     method: Callable[Concatenate[Agent, P], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate["SyncAgent", P], Result]:
     """Return the sync side of `generate`: it also brings back what was shown, known to the portal alone."""
@@ -193,9 +198,9 @@ def _generate(
         agent: Agent, *args: P.args, **kwargs: P.kwargs
     ) -> tuple[Result | Exception, list[Message]]:
         try:
-            return await method(agent, *args, **kwargs), last_shown(agent)
+            return await method(agent, *args, **kwargs), get_last_shown(agent)
         except Exception as error:  # noqa: BLE001 - it is raised where it belongs
-            return error, last_shown(agent)
+            return error, get_last_shown(agent)
 
     def call(face: "SyncAgent", *args: P.args, **kwargs: P.kwargs) -> Result:
         result, shown = face.call(answer, *args, **kwargs)
@@ -207,7 +212,7 @@ def _generate(
     return as_twin(call, method)
 
 
-def _stream(
+def _make_stream(
     method: Callable[Concatenate[Agent, P], RunStream],
 ) -> Callable[Concatenate["SyncAgent", P], Iterator[Event]]:
     """Return the sync side of `stream`."""
@@ -221,12 +226,12 @@ def _stream(
 class SyncAgent(ClosingFace[Agent]):
     """The methods of `Agent` for sync code: `agent.sync`."""
 
-    generate = _generate(Agent.generate)
-    stream = _stream(Agent.stream)
+    generate = _make_generate(Agent.generate)
+    stream = _make_stream(Agent.stream)
 
     def get_last_messages(self) -> list[Message]:
         """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
-        return last_shown(self._subject)
+        return get_last_shown(self._subject)
 
     def note(self, shown: list[Message]) -> None:
         """Remember in the caller's task what the model was shown."""
@@ -245,7 +250,7 @@ class SyncAgent(ClosingFace[Agent]):
             self.note(stream.prompt)
 
 
-def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:
+def _check_tools(tools: object) -> tuple[Callable[..., object], ...]:
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         raise InvalidArgumentError("tools", f"must be a list of functions, not {tools!r:.60}")
     for tool in cast("Sequence[object]", tools):
@@ -254,7 +259,7 @@ def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:
     return tuple(cast("Sequence[Callable[..., object]]", tools))
 
 
-def _checked_context(context: object) -> dict[str, object]:
+def _check_context(context: object) -> dict[str, object]:
     if context is None:
         return {}
     if not isinstance(context, Mapping):
@@ -262,7 +267,7 @@ def _checked_context(context: object) -> dict[str, object]:
     return dict(cast("Mapping[str, object]", context))
 
 
-def _checked_memory(memory: object) -> ProcessorProvider | None:
+def _check_memory(memory: object) -> ProcessorProvider | None:
     """Return what is given as `memory=`, with advice for what is often given in its place."""
     if memory is None:
         return None

@@ -34,7 +34,7 @@ class LocalModel(Protocol):
 OFFLINE = "I am the offline model"
 """How everything begins that the offline model says."""
 
-_MOST_QUOTES = 3
+_MAX_QUOTES = 3
 
 
 class OfflineModel:
@@ -42,7 +42,7 @@ class OfflineModel:
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Quote the remembered texts that share the most words with the question."""
-        found = quotes(messages)
+        found = find_quotes(messages)
         yield f"{OFFLINE}: I only quote memory."
         if not found:
             yield " It holds nothing about this yet."
@@ -50,7 +50,7 @@ class OfflineModel:
             yield f"\n- {quote}"
 
 
-def quotes(messages: Sequence[Message]) -> list[str]:
+def find_quotes(messages: Sequence[Message]) -> list[str]:
     """Return the remembered texts that share the most words with the last message, in their order."""
     from recollect.text.terms import terms_of
 
@@ -62,7 +62,7 @@ def quotes(messages: Sequence[Message]) -> list[str]:
     ]
     # Of what was said the latest counts, of what was recalled, in one message, the first: it fits best.
     best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1][0], item[1][1]))
-    return [quote for _, _, quote in sorted(best[:_MOST_QUOTES], key=lambda item: item[1])]
+    return [quote for _, _, quote in sorted(best[:_MAX_QUOTES], key=lambda item: item[1])]
 
 
 def _read_remembered(message: Message) -> Iterator[tuple[str, str]]:

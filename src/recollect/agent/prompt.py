@@ -18,16 +18,16 @@ Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
 """What a run may be given: text, a message, or a list of messages (also as dicts with role and content)."""
 
 _FIELDS = {"role", "content", "id", "metadata", "created_at"}
-_LONGEST_RUN_ID = 400  # bytes; the ids of its messages are longer by a suffix
+_MAX_RUN_ID_BYTES = 400  # bytes; the ids of its messages are longer by a suffix
 
 
 def check_run_id(run_id: str) -> str:
     """Return the id of a run, if its messages can be named after it."""
-    check_text(run_id, "run_id", max_bytes=_LONGEST_RUN_ID)
+    check_text(run_id, "run_id", max_bytes=_MAX_RUN_ID_BYTES)
     return check_id(run_id, "run_id")
 
 
-def prompt_messages(prompt: object, run_id: str) -> list[Message]:
+def parse_prompt(prompt: object, run_id: str) -> list[Message]:
     """Return a prompt as messages; the last of them is what is to be answered."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
@@ -36,13 +36,13 @@ def prompt_messages(prompt: object, run_id: str) -> list[Message]:
     if not isinstance(prompt, Sequence):
         raise InvalidArgumentError("prompt", f"must be text, a message or a list of them, not {prompt!r:.60}")
     items = cast("Sequence[object]", prompt)
-    messages = [_message(item, f"{run_id}:prompt.{place:04d}") for place, item in enumerate(items)]
+    messages = [_to_message(item, f"{run_id}:prompt.{place:04d}") for place, item in enumerate(items)]
     _check_end(messages)
     _check_ids(messages, run_id)
     return messages
 
 
-def _message(item: object, made_id: str) -> Message:
+def _to_message(item: object, made_id: str) -> Message:
     if isinstance(item, Message):
         return item.replace(origin="input", kind=None)
     if not isinstance(item, Mapping):
@@ -102,6 +102,6 @@ def note_shown(agent: object, messages: list[Message]) -> None:
     _shown.set(known)
 
 
-def last_shown(agent: object) -> list[Message]:
+def get_last_shown(agent: object) -> list[Message]:
     """Return what an agent's model was last shown in this task."""
     return list((_shown.get() or {}).get(agent, []))

@@ -47,7 +47,7 @@ class ModelProvider:
     def __init__(self, model: object, tools: Sequence[Callable[..., object]]) -> None:
         """Find the model and describe the tools; nothing is sent yet."""
         self._model = resolve_model(model)
-        self._tools = _by_name([_tool(function) for function in tools])
+        self._tools = _index_by_name([_make_tool(function) for function in tools])
         self._parameters = ModelRequestParameters(
             function_tools=[tool.tool_def for tool in self._tools.values()]
         )
@@ -116,7 +116,7 @@ async def _request(
     try:
         async with direct.model_request_stream(model, request, model_request_parameters=parameters) as stream:
             async for event in stream:
-                if text := _text_of(event):
+                if text := _get_text(event):
                     yield clean_text(text)
             response = stream.get()
     except _MODEL_FAULTS as error:
@@ -124,7 +124,7 @@ async def _request(
     is_as_said = True
     for part in response.parts:
         if isinstance(part, pa.ToolCallPart):
-            call = _call(part)
+            call = _parse_call(part)
             is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
             yield call
     usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
@@ -141,7 +141,7 @@ async def _respond(model: LocalModel, messages: Sequence[Message]) -> AsyncGener
                 if part:
                     yield clean_text(part)
             elif isinstance(part, ToolCall):
-                calls.append(_storable_call(part))
+                calls.append(_make_storable(part))
             else:
                 raise ModelError(f"the model gave a {type(part).__name__}; yield str and ToolCall values")
     for call in calls:
@@ -175,7 +175,7 @@ def find_embedder(name: str) -> object:
         ) from error
 
 
-def _by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
+def _index_by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
     found: dict[str, Tool[None]] = {}
     for tool in tools:
         if tool.name in found:
@@ -186,7 +186,7 @@ def _by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
     return found
 
 
-def _tool(function: Callable[..., object]) -> Tool[None]:
+def _make_tool(function: Callable[..., object]) -> Tool[None]:
     if not callable(function):
         raise InvalidArgumentError("tools", f"{function!r:.60} is not a function")
     try:
@@ -198,7 +198,7 @@ def _tool(function: Callable[..., object]) -> Tool[None]:
         ) from error
 
 
-def _text_of(event: object) -> str:
+def _get_text(event: object) -> str:
     if isinstance(event, pa.PartDeltaEvent):
         return event.delta.content_delta if isinstance(event.delta, pa.TextPartDelta) else ""
     if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
@@ -212,33 +212,33 @@ class BrokenCall(ToolCall):
     __slots__ = ()
 
 
-def _call(part: pa.ToolCallPart) -> ToolCall:
+def _parse_call(part: pa.ToolCallPart) -> ToolCall:
     try:
         arguments = part.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):
-        return _broken_call(part.tool_call_id, part.tool_name, part.args_as_json_str())
-    return _storable_call(ToolCall(part.tool_call_id, part.tool_name, arguments))
+        return _make_broken_call(part.tool_call_id, part.tool_name, part.args_as_json_str())
+    return _make_storable(ToolCall(part.tool_call_id, part.tool_name, arguments))
 
 
-def _storable_call(call: ToolCall) -> ToolCall:
+def _make_storable(call: ToolCall) -> ToolCall:
     """Return a call that can be stored; whatever its name and id are, the model can be told about it."""
     try:
         arguments = cast("dict[str, object]", clean_json(dict(call.arguments)))
         check_json(arguments, "arguments")
     except (ValueError, TypeError):
-        return _broken_call(call.id, call.name, repr(call.arguments))
-    return ToolCall(_as_id(call.id) or new_message_id(), _as_id(call.name) or "unnamed", arguments)
+        return _make_broken_call(call.id, call.name, repr(call.arguments))
+    return ToolCall(_trim_id(call.id) or new_message_id(), _trim_id(call.name) or "unnamed", arguments)
 
 
-def _broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
+def _make_broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
     return BrokenCall(
-        _as_id(call_id) or new_message_id(),
-        _as_id(name) or "unnamed",
+        _trim_id(call_id) or new_message_id(),
+        _trim_id(name) or "unnamed",
         {"invalid_json": clean_text(arguments)},
     )
 
 
-def _as_id(text: str) -> str:
+def _trim_id(text: str) -> str:
     return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
 
 
@@ -250,14 +250,14 @@ def to_model_messages(
     messages: Sequence[Message], instructions: str, said: Mapping[str, object]
 ) -> list[pa.ModelMessage]:
     """Write our messages in the model layer's form, without tool calls and results that lack each other."""
-    paired = _paired_calls(messages)
+    paired = _find_pairs(messages)
     out: list[pa.ModelMessage] = []
     for message in messages:
         if message.role == "assistant":
-            response = said.get(message.id) or _response(message, paired)
+            response = said.get(message.id) or _to_response(message, paired)
             if response is not None:
                 out.append(cast("pa.ModelResponse", response))
-        elif parts := _request_parts(message, paired):
+        elif parts := _to_request_parts(message, paired):
             if out and isinstance(out[-1], pa.ModelRequest):
                 parts = [*out.pop().parts, *parts]
             out.append(pa.ModelRequest(parts=cast("list[pa.ModelRequestPart]", parts)))
@@ -268,7 +268,7 @@ def to_model_messages(
     return out
 
 
-def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
+def _find_pairs(messages: Sequence[Message]) -> set[tuple[str, str]]:
     """Return which calls and results have each other, as (message id, call id)."""
     return {
         (messages[index].id, pair.call.id)
@@ -277,7 +277,7 @@ def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
     }
 
 
-def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:
+def _to_response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:
     parts: list[pa.ModelResponsePart] = []
     for part in message.parts:
         if isinstance(part, TextPart) and part.text:
@@ -287,7 +287,7 @@ def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelRespons
     return pa.ModelResponse(parts=parts) if parts else None
 
 
-def _request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
+def _to_request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
     if message.role == "tool":
         return [
             pa.ToolReturnPart(result.name, result.content, result.call_id)
@@ -296,12 +296,12 @@ def _request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
         ]
     if message.role == "system" and message.origin != "memory":
         return [pa.SystemPromptPart(message.text)]
-    files = [_file(part) for part in message.parts if isinstance(part, FilePart)]
+    files = [_to_file(part) for part in message.parts if isinstance(part, FilePart)]
     content: Any = [message.text, *files] if files else message.text
     return [pa.UserPromptPart(content)]
 
 
-def _file(part: FilePart) -> object:
+def _to_file(part: FilePart) -> object:
     if part.data is not None:
         return pa.BinaryContent.from_data_uri(f"data:{part.media_type};base64,{part.data}")
     if part.media_type.startswith("image/"):

@@ -22,11 +22,11 @@ from recollect.agent.models import ModelPart, StepEnd
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
 from recollect.messages import ABORTED, Message, ToolCall, ToolResult
-from recollect.pipeline.context import TripWire, tools_of
+from recollect.pipeline.context import TripWire, bind_tools
 from recollect.pipeline.processor import StreamPart, TextDelta
-from recollect.pipeline.recovery import Seen
+from recollect.pipeline.recovery import Delivery
 from recollect.pipeline.run import PipelineRun
-from recollect.pipeline.turn import Answer, assistant_id, steps_of_stored
+from recollect.pipeline.turn import Answer, assistant_id, split_stored_turn
 from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("recollect")
 
-_LONGEST_ANSWER = MAX_TEXT_BYTES // 2  # in bytes; guards may make a text longer
+_MAX_ANSWER_BYTES = MAX_TEXT_BYTES // 2  # in bytes; guards may make a text longer
 
 OnMemoryError: TypeAlias = Literal["return", "raise"]
 """What happens when memory cannot save: the answer is returned all the same, or the error raised."""
@@ -102,11 +102,11 @@ class AgentRun:
         self._reading: _Phase = self._read
         self._phase: _Phase | None = self._begin
         self.state = pipeline.state
-        self.seen = Seen()
-        self.until_seen: Callable[[], Awaitable[None]] = _at_once
+        self.delivery = Delivery()
+        self.wait_for_reader: Callable[[], Awaitable[None]] = _do_not_wait
         self.result = Result(self.state.run_id, trace=self.state.trace)
 
-    async def to_end(self) -> Result:
+    async def run_to_end(self) -> Result:
         """Run to the end and return the result."""
         async for _ in self.events():
             pass
@@ -120,9 +120,9 @@ class AgentRun:
             try:
                 while self._phase is not None:
                     if self._phase is not self._reading:
-                        await self.until_seen()
+                        await self.wait_for_reader()
                     for part in await self._phase():
-                        yield _event(part)
+                        yield _to_event(part)
             finally:
                 await self._close_model()
         except TripWire as trip:
@@ -144,7 +144,7 @@ class AgentRun:
         # An id that the caller chose may be that of a run that was committed before.
         if self._plan.may_be_stored and (stored := await self._pipeline.find_stored()) is not None:
             self._pipeline.replay(stored)
-            self._replayed = steps_of_stored(stored.turn)
+            self._replayed = split_stored_turn(stored.turn)
             self._phase = self._replay
             self.result.saved = True
             self.result.finish_reason = ABORTED if stored.was_aborted else None
@@ -184,7 +184,7 @@ class AgentRun:
         except StopAsyncIteration:
             return await self._end_step(step)
         except Exception:
-            await self.until_seen()  # what came before the failure reaches the reader first
+            await self.wait_for_reader()  # what came before the failure reaches the reader first
             self._model_failed = True
             raise
         released = list[StreamPart]()
@@ -231,7 +231,7 @@ class AgentRun:
         try:
             async with asyncio.TaskGroup() as group:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
-                    with tools_of(self.state, kept):
+                    with bind_tools(self.state, kept):
                         tasks.append(group.create_task(self._plan.provider.run_tool(call)))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -284,7 +284,7 @@ class AgentRun:
     def _limit_text(self, step: _ModelStep, text: str) -> str:
         """Cut off an answer that no message could hold, and end it there."""
         size = len(text) if text.isascii() else len(text.encode())
-        left = _LONGEST_ANSWER - step.size
+        left = _MAX_ANSWER_BYTES - step.size
         step.size += size
         if size <= left:
             return text
@@ -315,7 +315,7 @@ class AgentRun:
 
         The caller must hear why it was aborted, so that a failure here is only logged.
         """
-        seen = self.seen.of(self._pipeline.released_messages())
+        seen = self.delivery.trim(self._pipeline.released_messages())
         if not self._plan.save_partial or not seen or self.result.saved:
             return
         try:
@@ -324,11 +324,11 @@ class AgentRun:
             _log.warning("what the user saw of an aborted run could not be saved: %s", error)
 
 
-async def _at_once() -> None:
+async def _do_not_wait() -> None:
     """Do not wait: nobody reads along."""
 
 
-def _event(part: StreamPart) -> Event:
+def _to_event(part: StreamPart) -> Event:
     if isinstance(part, TextDelta):
         return Event("text", text=part.text)
     if isinstance(part, ToolResult):

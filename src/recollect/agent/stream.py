@@ -25,7 +25,7 @@ from recollect.trace import Trace
 if TYPE_CHECKING:
     from recollect.pipeline.context import TripWire
 
-_MOST_AHEAD = 32  # chunks of an answer that may wait for their reader
+_MAX_AHEAD = 32  # chunks of an answer that may wait for their reader
 
 Item: TypeAlias = Event | BaseException | None
 """What the task of a run hands over: an event, an error, or the end."""
@@ -83,7 +83,7 @@ class RunStream:
         finally:
             self._note_prompt()
         if type(item) is Event:
-            self._note_seen(item)
+            self._note_delivered(item)
             if self._raise_on_tripwire:
                 self._tripwire = item.tripwire
             return item
@@ -126,15 +126,15 @@ class RunStream:
 
     def _begin(self) -> asyncio.Task[None]:
         # The task must not know this object, or nobody would ever let go of it.
-        self._run.until_seen = self._handover.until_asked
+        self._run.wait_for_reader = self._handover.wait_until_asked
         serving = _serve(self._run.events(), self._handover)
         return asyncio.get_running_loop().create_task(serving)
 
-    def _note_seen(self, event: Event) -> None:
+    def _note_delivered(self, event: Event) -> None:
         if event.type == "text":
-            self._run.seen.characters += len(event.text)
+            self._run.delivery.characters += len(event.text)
         elif (part := event.tool_call or event.tool_result) is not None:
-            self._run.seen.tools.append(part)
+            self._run.delivery.tools.append(part)
 
     def _note_prompt(self) -> None:
         if self._noted is not self.prompt:
@@ -168,9 +168,9 @@ class _Handover:
     @property
     def is_full(self) -> bool:
         """Whether the run is far enough ahead of its reader."""
-        return len(self._items) >= _MOST_AHEAD
+        return len(self._items) >= _MAX_AHEAD
 
-    async def until_asked(self) -> None:
+    async def wait_until_asked(self) -> None:
         """Wait until the reader has taken all and asks for more."""
         while self._items or not _is_waiting(self._reader):
             self._run = asyncio.get_running_loop().create_future()
@@ -194,7 +194,7 @@ async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
             async for event in events:
                 handover.give(event)
                 if handover.is_full:
-                    await handover.until_asked()
+                    await handover.wait_until_asked()
     except asyncio.CancelledError as error:
         end = error
         raise

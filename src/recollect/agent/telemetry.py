@@ -37,7 +37,7 @@ def _emit(
     from opentelemetry import trace
 
     ended_at_ns = time.time_ns()
-    run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_facts(result))
+    run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_run_attributes(result))
     if failure is not None:  # by its kind alone: its words may quote the prompt
         run.set_status(trace.StatusCode.ERROR, type(failure).__name__)
     if with_content:
@@ -49,7 +49,7 @@ def _emit(
             f"recollect.{entry.phase}",
             context,
             start_time=entry.started_at_ns,
-            attributes=_entry_facts(entry),
+            attributes=_entry_attributes(entry),
         )
         if entry.error is not None and entry.tripwire is None:
             span.set_status(trace.StatusCode.ERROR)
@@ -57,7 +57,7 @@ def _emit(
     run.end(ended_at_ns)
 
 
-def _facts(result: Result) -> dict[str, str | int | bool]:
+def _run_attributes(result: Result) -> dict[str, str | int | bool]:
     tripwire = result.tripwire.processor_id if result.tripwire else None
     return {
         "recollect.run_id": result.run_id,
@@ -67,7 +67,7 @@ def _facts(result: Result) -> dict[str, str | int | bool]:
     }
 
 
-def _entry_facts(entry: TraceEntry) -> dict[str, str | int | list[str]]:
+def _entry_attributes(entry: TraceEntry) -> dict[str, str | int | list[str]]:
     return {
         "recollect.processor_id": entry.processor_id,
         "recollect.calls": entry.calls,

@@ -53,7 +53,7 @@ class BackendProcessor(Processor):
         """Return the backend's tools."""
         return self._backend.get_tools()
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is being persisted after answers any more."""
         await self._background.join()
 
@@ -132,7 +132,7 @@ def _brought_in(found: Recollection, ctx: RunContext) -> list[Message]:
         )
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
     sources = [_facts(found.items[place]) for place in shown]
-    ctx.details(facts | ({"items": sources} if sources else {}))
+    ctx.set_details(facts | ({"items": sources} if sources else {}))
     return brought
 
 

@@ -35,7 +35,7 @@ def expand_providers(
     _check_items(items, side)
     found = [(processor, item) for item in items for processor in _processors_of(item, side)]
     if memory is not None and not any(item is memory for item in items):
-        place = _memory_place([processor for processor, _ in found], side)
+        place = _find_memory_index([processor for processor, _ in found], side)
         found[place:place] = [(processor, memory) for processor in _processors_of(memory, side)]
     _check_ids(found, side)
     return [processor for processor, _ in found]
@@ -64,7 +64,7 @@ def _check_processors(found: object, item: Item, side: Side) -> list[Processor]:
     )
 
 
-def _memory_place(processors: Sequence[Processor], side: Side) -> int:
+def _find_memory_index(processors: Sequence[Processor], side: Side) -> int:
     if side == "input":
         for place, processor in enumerate(processors):
             if processor.after_memory:
@@ -124,12 +124,12 @@ def _check_ids(found: Sequence[tuple[Processor, Item]], side: Side) -> None:
         if name in owners:
             raise InvalidArgumentError(
                 f"{side}_processors",
-                f"two processors have the id {name!r}; {_way_out(processor, item, owners[name])}",
+                f"two processors have the id {name!r}; {_suggest_fix(processor, item, owners[name])}",
             )
         owners[name] = item
 
 
-def _way_out(processor: Processor, item: Item, other: Item) -> str:
+def _suggest_fix(processor: Processor, item: Item, other: Item) -> str:
     """Say what to do about an id that is there twice; what a provider brings cannot be renamed."""
     if isinstance(item, Processor) and isinstance(other, Processor):
         return f"give one of them another `id`: {type(processor).__name__} goes by its class without one"

@@ -94,16 +94,16 @@ class Ids(UserIds, total=False):
     thread_id: str | None
 
 
-def run_ids(ids: Ids) -> RunIds:
+def parse_run_ids(ids: Ids) -> RunIds:
     """Return ids that came as keyword arguments; an unknown name is an error that names it."""
     if unknown := ids.keys() - Ids.__annotations__.keys():
         raise InvalidArgumentError(min(unknown), f"is not an id; use {', '.join(Ids.__annotations__)}")
     given: dict[str, Any] = {**ids}
-    user_id = one_user_id(given.pop("user_id", None), given.pop("resource_id", None))
+    user_id = choose_user_id(given.pop("user_id", None), given.pop("resource_id", None))
     return RunIds(user_id=user_id, **given)
 
 
-def one_user_id(user_id: str | None, resource_id: str | None) -> str | None:
+def choose_user_id(user_id: str | None, resource_id: str | None) -> str | None:
     """Return the user who was given under one of the two names."""
     if user_id is not None and resource_id is not None:
         raise InvalidArgumentError(
@@ -125,15 +125,15 @@ class RunState:
     ask: "Ask | None" = None
     view: list[Message] = field(default_factory=list[Message])
     stop_reason: str | None = None
-    pins: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
-    commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
-    lessons: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    before_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    on_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    after_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     context: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def fresh(self) -> "RunState":
         """Return the same run with nothing staged and no processor's state; the trace is shared."""
-        return replace(self, pins=[], commits=[], lessons=[], states={})
+        return replace(self, before_commit=[], on_commit=[], after_commit=[], states={})
 
 
 class Ask(Protocol):
@@ -144,7 +144,7 @@ class Ask(Protocol):
         ...
 
 
-async def _nobody(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+async def _reject_question(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
     del prompt, output_type, model
     raise ModelNotAskableError("this run has no model that a processor could ask")
 
@@ -195,17 +195,17 @@ class RunContext:
         """Stop the run: nothing is saved, and the caller sees the reason."""
         raise TripWire(reason, metadata=metadata, processor_id=self.processor_id)
 
-    def before_commit(self, pin: Commit) -> None:
+    def before_commit(self, read: Commit) -> None:
         """Stage a look at the store before anything of the turn is written, such as at the user's epoch."""
-        self._run.pins.append((self.processor_id, pin))
+        self._run.before_commit.append((self.processor_id, read))
 
     def on_commit(self, commit: Commit) -> None:
         """Stage a write; it happens once, after the whole output chain has passed."""
-        self._run.commits.append((self.processor_id, commit))
+        self._run.on_commit.append((self.processor_id, commit))
 
-    def after_commit(self, lesson: Commit) -> None:
+    def after_commit(self, commit: Commit) -> None:
         """Stage what is learned from the turn; it happens when the turn is written, and not without it."""
-        self._run.lessons.append((self.processor_id, lesson))
+        self._run.after_commit.append((self.processor_id, commit))
 
     def member(self, processor_id: str) -> "RunContext":
         """Return the view of a processor that runs as part of this one."""
@@ -219,7 +219,7 @@ class RunContext:
         """Write a remark into the trace; it must not quote what people said."""
         self._run.trace.entry(self.processor_id, self.phase).notes.append(text)
 
-    def details(self, facts: dict[str, object]) -> None:
+    def set_details(self, facts: dict[str, object]) -> None:
         """Put facts into the trace that explain what was done; they must not quote what people said."""
         self._run.trace.entry(self.processor_id, self.phase).details = facts
 
@@ -240,7 +240,7 @@ class RunContext:
         in the trace: catch it to skip what needs an answer. A guard that lets it through stops the run.
         """
         try:
-            return await (self._run.ask or _nobody)(prompt, output_type, model=model)
+            return await (self._run.ask or _reject_question)(prompt, output_type, model=model)
         except ModelNotAskableError:
             self.note("the model cannot be asked")
             raise
@@ -252,7 +252,7 @@ _running: ContextVar[tuple[RunState, ToolCall | None] | None] = ContextVar(
 
 
 @contextmanager
-def tools_of(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
+def bind_tools(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
     """Say whose tools are started within, and the call as guards let it be kept; tasks take it along."""
     token = _running.set((run, kept))
     try:
@@ -269,7 +269,7 @@ def tool_context(owner: str) -> RunContext:
     return RunContext(running[0], owner, "tool_call")
 
 
-def kept_call() -> ToolCall | None:
+def get_kept_call() -> ToolCall | None:
     """Return the call that the calling tool answers, as far as guards have let it be kept until now."""
     running = _running.get()
     return None if running is None else running[1]

@@ -21,7 +21,7 @@ Hook: TypeAlias = Callable[..., Awaitable[Any]]
 """A hook of a processor; what it returns is checked before anything uses it."""
 
 
-def hook_of(processor: Processor, name: str) -> Hook:
+def get_hook(processor: Processor, name: str) -> Hook:
     """Return a hook that can be awaited; one that is not async says so when it is called."""
     hook = getattr(processor, name)
     if iscoroutinefunction(hook):
@@ -38,9 +38,9 @@ def hook_of(processor: Processor, name: str) -> Hook:
 
 async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: object) -> object:
     """Call a hook; time it, and note a trip under the processor's name."""
-    with ctx.trace.timed(ctx.processor_id, ctx.phase) as entry:
+    with ctx.trace.time_call(ctx.processor_id, ctx.phase) as entry:
         try:
-            return await hook_of(processor, name)(*values, ctx)
+            return await get_hook(processor, name)(*values, ctx)
         except TripWire as trip:
             trip.processor_id = trip.processor_id or ctx.processor_id
             entry.tripwire = trip.reason
@@ -67,7 +67,7 @@ async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T)
         raise ProcessorError(
             ctx.processor_id, f"{name} must return a {kind.__name__}, not {type(after).__name__}"
         )
-    if _call_id(after) != _call_id(part):
+    if _get_call_id(after) != _get_call_id(part):
         raise ProcessorError(
             ctx.processor_id, f"{name} must keep the id of the call, which ties the result to it"
         )
@@ -144,14 +144,14 @@ def _carry_over(kept: list[Message], before: list[Message], after: list[Message]
     shown = seen.keys() | {message.id for message in after}
     for place, message in enumerate(kept):
         if message.id not in shown:
-            result.insert(_place_after(kept[:place], result), message)
+            result.insert(_find_index_after(kept[:place], result), message)
     return [message for message in result if message.origin == "input"]
 
 
-def _place_after(earlier: list[Message], messages: list[Message]) -> int:
+def _find_index_after(earlier: list[Message], messages: list[Message]) -> int:
     places = {message.id: place for place, message in enumerate(messages, 1)}
     return next((places[message.id] for message in reversed(earlier) if message.id in places), 0)
 
 
-def _call_id(part: ToolCall | ToolResult) -> str:
+def _get_call_id(part: ToolCall | ToolResult) -> str:
     return part.id if isinstance(part, ToolCall) else part.call_id

@@ -115,6 +115,6 @@ class ToolProvider(Protocol):
 class TurnKeeper(Protocol):
     """A processor that stores turns, and can say what a run of the same id has stored before."""
 
-    async def stored_turn(self, ctx: RunContext) -> list[Message]:
+    async def get_stored_turn(self, ctx: RunContext) -> list[Message]:
         """Return the turn of the run, or nothing."""
         ...

@@ -17,11 +17,11 @@ from recollect.pipeline.processor import Processor
 
 def insert(messages: Sequence[Message], brought: Sequence[Message]) -> list[Message]:
     """Return a prompt with messages of one kind that memory brings, at the place of their kind."""
-    place = _place_of(brought[0], messages) if brought else 0
+    place = _find_index(brought[0], messages) if brought else 0
     return [*messages[:place], *brought, *messages[place:]]
 
 
-def _place_of(brought: Message, messages: Sequence[Message]) -> int:
+def _find_index(brought: Message, messages: Sequence[Message]) -> int:
     if brought.kind == "recalled":
         return next((place for place, m in enumerate(messages) if m.role != "system"), 0)
     if brought.kind is None:  # history
@@ -60,7 +60,7 @@ def _rank(message: Message) -> int:
     return 1 if message.kind == "skill" else 0
 
 
-def start_of_turn(messages: Sequence[Message]) -> int:
+def find_turn_start(messages: Sequence[Message]) -> int:
     """Return the place of the first message of the present turn.
 
     A caller may send a whole history as the prompt. The turn is what the user said last, be it in several

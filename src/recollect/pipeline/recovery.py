@@ -21,13 +21,13 @@ from recollect.pipeline.processor import Processor, TurnKeeper
 
 
 @dataclass(slots=True)
-class Seen:
+class Delivery:
     """What has reached the reader of a run: released parts may still wait for their turn when it is left."""
 
     characters: int = 0
     tools: list[ToolCall | ToolResult] = field(default_factory=list[ToolCall | ToolResult])
 
-    def of(self, released: list[Message]) -> list[Message]:
+    def trim(self, released: list[Message]) -> list[Message]:
         """Return as much of the released messages as was handed out."""
         left, found = self.characters, list[Message]()
         for message in released:
@@ -50,11 +50,11 @@ async def stage_partial(
     turn = [*prompt, *map(_mark_aborted, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
-            turn = _keep_seen_text(await _result(processor, fresh, turn), seen)
+            turn = _keep_seen_text(await _run_result_hook(processor, fresh, turn), seen)
     return fresh
 
 
-async def _result(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
+async def _run_result_hook(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
     ctx = RunContext(run, id_of(processor), "result")
     return await run_on_messages(processor, ctx, "process_output_result", turn)
 
@@ -63,10 +63,12 @@ def _keep_seen_text(turn: list[Message], seen: list[Message]) -> list[Message]:
     """Take a hook's prompt and its tool parts, but the answer's text as it was released."""
     known = {message.id: message for message in turn}
     prompt = [message for message in turn if message.origin != "response"]
-    return prompt + [_mark_aborted(_merge(message, known.get(message.id, message))) for message in seen]
+    return prompt + [
+        _mark_aborted(_restore_text(message, known.get(message.id, message))) for message in seen
+    ]
 
 
-def _merge(seen: Message, after: Message) -> Message:
+def _restore_text(seen: Message, after: Message) -> Message:
     text: list[Part] = [TextPart(seen.text)] if seen.text else []
     return after.replace(content=[*text, *(part for part in after.parts if not isinstance(part, TextPart))])
 
@@ -94,7 +96,7 @@ async def find_stored_run(output_side: Sequence[Processor], run: RunState) -> St
         if isinstance(processor, TurnKeeper):
             ctx = RunContext(run, id_of(processor), "commit")
             try:
-                turn = await processor.stored_turn(ctx)
+                turn = await processor.get_stored_turn(ctx)
             except StorageError as error:
                 ctx.degrade(error)
                 continue

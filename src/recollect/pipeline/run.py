@@ -125,11 +125,11 @@ class _Commit:
     async def run(self, *, raises: bool) -> bool:
         """Write everything; the first error is raised at the end if the caller wants that."""
         is_saved = False
-        for pin in self._run.pins:
+        for pin in self._run.before_commit:
             await self._do(*pin)
-        for processor_id, commit in self._run.commits:
+        for processor_id, commit in self._run.on_commit:
             is_saved |= await self._do(processor_id, commit) and self._counts(processor_id)
-        for lesson in self._run.lessons:
+        for lesson in self._run.after_commit:
             if not self._has_failed:
                 await self._do(*lesson)
         for error in self._errors:
@@ -140,7 +140,7 @@ class _Commit:
     async def _do(self, processor_id: str, commit: Commit) -> bool:
         """Say whether there was something to write, and it was written; the trace has what went wrong."""
         try:
-            with self._run.trace.timed(processor_id, "commit"):
+            with self._run.trace.time_call(processor_id, "commit"):
                 return await commit() is not False
         except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
             _log.warning("%s could not save the turn: %s", processor_id, error)

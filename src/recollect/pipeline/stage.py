@@ -8,7 +8,7 @@ from recollect.errors import ProcessorError
 from recollect.messages import Message, Part, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState, TripWire
-from recollect.pipeline.input import hook_of, run_hook, run_on_messages
+from recollect.pipeline.input import get_hook, run_hook, run_on_messages
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 from recollect.pipeline.turn import Answer, Turn
 from recollect.trace import TraceEntry, describe_tool_changes
@@ -49,7 +49,7 @@ class Stage:
         self._has_result = processor.overrides(_RESULT)
         self._holds = self._has_result and processor.needs_whole_text
         self._passed = Answer(run.run_id)
-        self._hook: StreamHook | None = hook_of(processor, _STREAM) if processor.overrides(_STREAM) else None
+        self._hook: StreamHook | None = get_hook(processor, _STREAM) if processor.overrides(_STREAM) else None
         self._finishes = processor.overrides(_FINISH)
         self._entry: TraceEntry | None = None
         self._call_ids: set[tuple[int, str]] = set()
@@ -91,7 +91,7 @@ class Stage:
         ctx = RunContext(self._run, self._ctx.processor_id, "result")
         after = await run_on_messages(self._processor, ctx, _RESULT, before.messages)
         if self._holds:
-            rewritten = before.rewritten(after)
+            rewritten = before.with_messages(after)
             return rewritten, rewritten.parts()
         _check_unchanged(self._processor, before.messages, after)
         return Turn(before.run_id, after, before.steps), []
@@ -114,7 +114,7 @@ class Stage:
         except ProcessorError as error:
             entry.error = f"{type(error).__name__}: {error}"
             raise
-        entry.characters_added += _length(parts) - _length([part])
+        entry.characters_added += _count_characters(parts) - _count_characters([part])
         if not isinstance(part, TextDelta):
             tools = [item for item in parts if not isinstance(item, TextDelta)]
             entry.changes += describe_tool_changes(part, tools)
@@ -124,7 +124,7 @@ class Stage:
         answer = await run_hook(self._processor, self._ctx, _FINISH)
         parts = self._drop_orphans(self._check_parts(answer, _FINISH))
         entry = self._entry or self._begin_entry()
-        entry.characters_added += _length(parts)
+        entry.characters_added += _count_characters(parts)
         return parts
 
     def _pass_on(self, parts: list[StreamPart]) -> list[StreamPart]:
@@ -153,14 +153,14 @@ class Stage:
         return kept
 
 
-def _length(parts: Sequence[StreamPart]) -> int:
+def _count_characters(parts: Sequence[StreamPart]) -> int:
     return sum(len(part.text) for part in parts if isinstance(part, TextDelta))
 
 
 def _check_unchanged(processor: Processor, before: list[Message], after: list[Message]) -> None:
     """Reject what a result hook cannot do where nothing waits for it: edit what has been released."""
-    said = {message.id: _shown(message) for message in before if message.origin == "response"}
-    kept = {message.id: _shown(message) for message in after if message.origin == "response"}
+    said = {message.id: _get_content(message) for message in before if message.origin == "response"}
+    kept = {message.id: _get_content(message) for message in after if message.origin == "response"}
     if said == kept:
         return
     texts, kept_texts = ({name: text for name, (text, _) in both.items()} for both in (said, kept))
@@ -173,5 +173,5 @@ def _check_unchanged(processor: Processor, before: list[Message], after: list[Me
     )
 
 
-def _shown(message: Message) -> tuple[str, list[Part]]:
+def _get_content(message: Message) -> tuple[str, list[Part]]:
     return message.text, [*message.tool_calls, *message.tool_results]

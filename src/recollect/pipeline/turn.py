@@ -30,16 +30,16 @@ def result_id(run_id: str, step: int, place: int) -> str:
     return f"{run_id}:{step:04d}.{place:04d}"
 
 
-def steps_of_stored(turn: Sequence[Message]) -> Iterator[tuple[int, StreamPart]]:
+def split_stored_turn(turn: Sequence[Message]) -> Iterator[tuple[int, StreamPart]]:
     """Yield the parts of a stored answer with their steps, which only the ids of its messages tell."""
     step = -1
     for message in turn:
         if message.origin == "response":
-            step = _step_by_id(message, step)
+            step = _parse_step(message, step)
             yield from ((step, part) for part in _stream_parts(message))
 
 
-def _step_by_id(message: Message, before: int) -> int:
+def _parse_step(message: Message, before: int) -> int:
     with suppress(ValueError):
         return int(message.id.removeprefix(f"{message.run_id}:").partition(".")[0])
     return before + (message.role == "assistant")
@@ -136,7 +136,7 @@ class Turn:
             {message.id: step for step, message in spoken},
         )
 
-    def rewritten(self, messages: Sequence[Message]) -> "Turn":
+    def with_messages(self, messages: Sequence[Message]) -> "Turn":
         """Return what a hook made of the turn: messages that it added to the answer are further steps."""
         steps = dict(self.steps)
         last = max(steps.values(), default=-1)

@@ -13,7 +13,7 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placed
 from recollect.storage.rows import decode_message, decode_parts, encode_message, thread_keys, to_micros
-from recollect.tool_pairs import assign_units, late_results
+from recollect.tool_pairs import assign_units, find_earlier_calls
 from recollect.validation import check_id
 
 
@@ -113,7 +113,7 @@ def insertions(
 ) -> Transaction[list[Statement]]:
     """Return the statements that write messages of one thread to their places."""
     turn = [entry.message for entry in entries]
-    earlier = yield from _calls_before(keys, late_results(turn))
+    earlier = yield from _calls_before(keys, find_earlier_calls(turn))
     units = assign_units([(places[message.id].position, message) for message in turn], earlier)
     messages: list[Params] = []
     for entry, unit in zip(entries, units, strict=True):
