@@ -1,4 +1,4 @@
-"""One processor's place on the output side of one run: its stream hooks, and what has passed it."""
+"""One processor on the output side of one run: it runs the stream hooks and records what has passed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
@@ -14,13 +14,13 @@ from recollect.pipeline.turn import Answer, Turn
 from recollect.trace import TraceEntry, describe_tool_changes
 
 StreamHook: TypeAlias = Callable[[StreamPart, RunContext], Awaitable[list[StreamPart]]]
-"""The hook that every part of an answer goes through; what it gives back is checked."""
+"""The hook for every part of an answer; what it returns is checked."""
 
 _STREAM, _FINISH, _RESULT = "process_output_stream", "finish_output_stream", "process_output_result"
 
 
 def acts_on_output(processor: Processor) -> bool:
-    """Whether a processor does anything with an answer, so that it needs a stage."""
+    """Whether a processor has a hook for answers, so that it needs a stage."""
     return any(map(processor.overrides, (_STREAM, _FINISH, _RESULT)))
 
 
@@ -42,7 +42,7 @@ class Stage:
     )
 
     def __init__(self, processor: Processor, run: RunState) -> None:
-        """Find out once what the processor does; the rest is done for every chunk."""
+        """Look up the hooks once, because `accept` runs for every chunk."""
         self._processor = processor
         self._run = run
         self._ctx = RunContext(run, id_of(processor), "stream")
@@ -56,7 +56,7 @@ class Stage:
         self.step = 0
 
     async def accept(self, part: StreamPart) -> list[StreamPart]:
-        """Take a part of the present step in and return what goes on to the next processor."""
+        """Process a part of the current step and return the parts for the next stage."""
         hook = self._hook
         if hook is None:
             return self._pass_on([part])
@@ -73,18 +73,18 @@ class Stage:
             entry.milliseconds += (perf_counter() - started) * 1000
             entry.calls += 1
             entry.characters_in += size or 0
-        # Nearly always text becomes other text.
+        # The common case, without checks: one text becomes one text.
         if size is not None and type(answer) is list and len(answer) == 1 and type(answer[0]) is TextDelta:
             entry.characters_added += len(answer[0].text) - size
             return self._pass_on(answer)
         return self._pass_on(rest + self._check_answer(entry, part, answer))
 
     async def flush(self) -> list[StreamPart]:
-        """Return what the stream hook still held back; a holding stage keeps it."""
+        """Return what the stream hook still holds back; a holding stage keeps it."""
         return self._pass_on(await self._finish()) if self._finishes else []
 
     async def end(self, turn: Turn) -> tuple[Turn, list[tuple[int, StreamPart]]]:
-        """Run the result hook on the turn as it stands here; return it, and what a holding stage releases."""
+        """Run the result hook on the turn so far; return the turn, and what a holding stage releases."""
         if not self._has_result:
             return turn, []
         before = turn.with_answer(self._passed)
@@ -108,7 +108,7 @@ class Stage:
             entry.error = f"{type(error).__name__}: {error}"
 
     def _check_answer(self, entry: TraceEntry, part: StreamPart, answer: object) -> list[StreamPart]:
-        """Check what the hook made of a part, and note what it changed."""
+        """Check what the hook returned for a part, and note the changes in the trace."""
         try:
             parts = self._drop_orphans(self._check_parts(answer, _STREAM))
         except ProcessorError as error:
@@ -143,7 +143,7 @@ class Stage:
         )
 
     def _drop_orphans(self, parts: list[StreamPart]) -> list[StreamPart]:
-        """Drop the results of calls that the hook did not pass on: they would stand alone."""
+        """Drop results whose call the hook did not pass on."""
         kept: list[StreamPart] = []
         for part in parts:
             if isinstance(part, ToolCall):
@@ -158,18 +158,18 @@ def _count_characters(parts: Sequence[StreamPart]) -> int:
 
 
 def _check_unchanged(processor: Processor, before: list[Message], after: list[Message]) -> None:
-    """Reject what a result hook cannot do where nothing waits for it: edit what has been released."""
+    """Raise if a result hook edited text or tool parts that a stream has already released."""
     said = {message.id: _get_content(message) for message in before if message.origin == "response"}
     kept = {message.id: _get_content(message) for message in after if message.origin == "response"}
     if said == kept:
         return
     texts, kept_texts = ({name: text for name, (text, _) in both.items()} for both in (said, kept))
     what = "text" if texts != kept_texts else "tool calls or results"
-    way_out = "take `observes` away" if processor.observes else "change it there, or drop the stream hook"
+    way_out = "remove `observes`" if processor.observes else "change it there, or drop the stream hook"
     raise ProcessorError(
         id_of(processor),
         f"process_output_result changed {what} that process_output_stream had released before; "
-        f"{way_out}, and text waits for the result",
+        f"{way_out}: then text waits for the result",
     )
 
 
