@@ -1,4 +1,4 @@
-"""The trace of a run as OpenTelemetry spans, for users who have configured a tracer."""
+"""The trace of a run as OpenTelemetry spans, if a tracer is configured."""
 
 import logging
 import time
@@ -14,10 +14,9 @@ _log = logging.getLogger("recollect")
 
 
 def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool) -> None:
-    """Report a run that has just ended, and its processors; without a configured tracer nothing happens.
+    """Emit a span for a finished run and one for each trace entry; without a tracer nothing happens.
 
-    Message text is in no span unless it is asked for. Whatever goes wrong with a tracer is noted in the log,
-    and costs the run nothing.
+    Only `with_content` puts message text into spans. A tracer's error is logged and does not fail the run.
     """
     try:
         from opentelemetry import trace
@@ -38,7 +37,7 @@ def _emit(
 
     ended_at_ns = time.time_ns()
     run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_run_attributes(result))
-    if failure is not None:  # by its kind alone: its words may quote the prompt
+    if failure is not None:  # only its type: the message may quote the prompt
         run.set_status(trace.StatusCode.ERROR, type(failure).__name__)
     if with_content:
         run.set_attribute("recollect.prompt", "\n".join(message.text for message in result.prompt))
