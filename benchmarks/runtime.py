@@ -122,7 +122,7 @@ def _make_run_lap(runtime: AgentRuntime, shares: list[float]) -> Lap:
             seconds.append(time.perf_counter() - started)
             own = [entry for entry in result.trace if entry.processor_id == BackendProcessor.id]
             shares.append(sum(entry.milliseconds for entry in own))
-            await runtime.settled()  # work after an answer must not count with the next run
+            await runtime.wait_until_idle()  # work after an answer must not count with the next run
         return seconds
 
     return lap

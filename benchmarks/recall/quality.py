@@ -107,7 +107,7 @@ async def _index(store: Store, recaller: Recaller, conversations: Sequence[Conve
             scope = Scope(None, conversation.id, session.thread_id)
             await store.append_turn(session.messages, scope=scope)
         recaller.schedule_indexing(Scope(None, conversation.id), store)
-    await recaller.settled()
+    await recaller.wait_until_idle()
 
 
 def _search_by_recaller(recaller: Recaller) -> Search:

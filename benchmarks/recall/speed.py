@@ -173,4 +173,4 @@ async def measure_indexing(folder: Path, embedder: CheckedEmbedder, sizes: Recal
 
 async def _index(indexer: Indexer, scope: Scope, store: Store) -> None:
     indexer.schedule(scope, store)
-    await indexer.settled()
+    await indexer.wait_until_idle()

@@ -1,7 +1,4 @@
-"""Public names that load when they are first used.
-
-Guards, backends and the runtime have large tables, and most programs need few of them.
-"""
+"""Lazy imports of public names: guards and the runtime are large, and most programs need few of them."""
 
 import sys
 from collections.abc import Callable
@@ -22,11 +19,11 @@ LAZY = {
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
     "recollect.runtime.loader": ("EngineLoader",),
 }
-"""Where each name comes from; what comes from the package itself is a module of it."""
+"""The module of each lazy name; a name of the package itself is a submodule."""
 
 
 def lazy_attributes(package: str) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which Python calls for names that are not there yet."""
+    """Return a package's `__getattr__`, which Python calls for names that are not imported yet."""
 
     def load(name: str) -> object:
         for module, names in LAZY.items():
@@ -46,5 +43,5 @@ def _import(module: str, name: str, package: str) -> object:
 
 
 def public_names(package: str) -> Callable[[], list[str]]:
-    """Return a package's `__dir__`: what it means others to use, loaded or not."""
+    """Return a package's `__dir__`: its public names, imported or not."""
     return lambda: sorted(sys.modules[package].__all__)

@@ -1,9 +1,8 @@
-"""What a conversation is made of: messages and their parts.
+"""Messages and their parts.
 
-A `Message` is a value: it never changes, so that one processor can hold it while another
-makes the next version of it (`message.replace(...)`). Plain text, by far the most common
-content, is kept as a `str`; anything richer is a tuple of parts. Both read the same way,
-through `parts` and `text`. Parts are checked when a message takes them in.
+A `Message` is immutable, so that one processor can hold it while another makes the next version of it
+(`message.replace(...)`). Plain text, by far the most common content, is stored as a `str`, everything else as
+a tuple of parts. Both read the same way, through `parts` and `text`. A message checks its parts.
 """
 
 import math
@@ -29,10 +28,10 @@ Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """Who speaks in a message."""
 
 Origin: TypeAlias = Literal["input", "response", "memory", "system"]
-"""Where a message came from; `memory` marks what was brought in for one run only."""
+"""Where a message came from; `memory` marks messages that memory inserted for one run."""
 
 Kind: TypeAlias = Literal["recalled", "working_memory", "other_threads", "snapshot", "skill"]
-"""What a message holds that was made for one run and is never stored."""
+"""The content of a message that memory made for one run; such messages are never stored."""
 
 ROLES: tuple[str, ...] = get_args(Role)
 """All roles, in the order of their declaration."""
@@ -56,7 +55,7 @@ _ORIGIN_OF_ROLE: dict[str, Origin] = {
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Text that was said."""
+    """Text of a message."""
 
     type: ClassVar[str] = "text"
     text: str
@@ -64,12 +63,12 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class FramePart(TextPart):
-    """Text that recollect writes around what it quotes from memory; it is nobody's words."""
+    """Text that recollect writes around quotes from memory; nobody said it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's wish to run a tool; `id` ties it to its result."""
+    """A tool call of the model; `id` links it to its result."""
 
     type: ClassVar[str] = "tool_call"
     id: str
@@ -90,7 +89,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPart:
-    """What the model thought on the way; `signature` is the provider's proof of it."""
+    """Reasoning of the model; `signature` is the provider's proof of it."""
 
     type: ClassVar[str] = "reasoning"
     text: str
@@ -117,7 +116,7 @@ _PART_TYPES: dict[str, Callable[..., Part]] = {
 
 
 def new_message_id() -> str:
-    """Make an id that no other message has; later ones sort after it, which keeps indexes compact."""
+    """Make a unique id; ids sort by time, which keeps database indexes compact."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
@@ -130,9 +129,9 @@ def now() -> datetime:
 class Message:
     """One entry of a conversation.
 
-    `kind` says what a message holds that was made for one run; it is None for all others. `thread_id`,
-    `position` (the order number within the thread), `number` (an integer id that is never used again) and
-    `run_id` are None until the message is stored; they do not count when two messages are compared.
+    `kind` is set for messages that memory made for one run, and None for all others. `thread_id`, `position`
+    (the order within the thread), `number` (an integer id that is never used again) and `run_id` are None
+    until the message is stored; comparing two messages ignores them.
     """
 
     id: str
@@ -158,7 +157,7 @@ class Message:
         origin: Origin | None = None,
         kind: Kind | None = None,
     ) -> None:
-        """Check everything that is given and make up the rest."""
+        """Check the values and fill in defaults."""
         if role not in ROLES:
             raise InvalidRoleError("role", f"must be one of {', '.join(ROLES)}, not {role!r:.60}")
         if origin is not None and origin not in ORIGINS:
@@ -168,7 +167,7 @@ class Message:
         self._fill(
             id=new_message_id() if id is None else check_id(id, "id"),
             role=role,
-            body=_checked_body(content),
+            body=_check_body(content),
             metadata={} if metadata is None else dict(check_json_object(metadata, "metadata")),
             created_at=now() if created_at is None else check_time(created_at, "created_at"),
             origin=origin or _ORIGIN_OF_ROLE[role],
@@ -185,7 +184,7 @@ class Message:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The content as parts; plain text is one `TextPart`, no text is none."""
+        """The content as parts; plain text is one `TextPart`, empty text none."""
         if isinstance(self.body, str):
             return (TextPart(self.body),) if self.body else ()
         return self.body
@@ -214,13 +213,13 @@ class Message:
 
     @property
     def is_conversation(self) -> bool:
-        """Whether a person would see it as part of the conversation: user or assistant, with text."""
+        """Whether it is a user or assistant message with text."""
         return self.role in ("user", "assistant") and self.text != ""
 
     def replace(self, **changes: Any) -> "Message":  # noqa: ANN401 - each is checked by the constructor
-        """Return a message that differs in what is named: content, role, metadata and so on.
+        """Return a copy with some values changed: content, role, metadata and so on.
 
-        Where it is stored stays known, unless it gets another id.
+        The copy keeps `thread_id`, `position`, `number` and `run_id`, unless it gets another id.
         """
         given = {
             "role": self.role,
@@ -232,7 +231,7 @@ class Message:
             "kind": self.kind,
         }
         if unknown := changes.keys() - given.keys():
-            raise InvalidArgumentError(min(unknown), "is not something a message can replace")
+            raise InvalidArgumentError(min(unknown), "is not a value that replace() can change")
         changed = Message(**cast("dict[str, Any]", given | changes))
         if changed.id == self.id:
             changed._fill(
@@ -257,11 +256,9 @@ class Message:
         }
 
     def __hash__(self) -> int:
-        """Equal messages have equal ids."""
-        return hash(self.id)
+        return hash(self.id)  # equal messages have equal ids
 
     def __repr__(self) -> str:
-        """Show who said what, cut short."""
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
         extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
@@ -274,20 +271,20 @@ def quoted_texts(message: Message) -> list[str]:
 
 
 def frame_parts(texts: Sequence[str]) -> list[TextPart]:
-    """Return the texts of a block from memory as parts; the first and the last are its frame."""
+    """Return the lines of a block from memory as parts; the first and the last are its frame."""
     first, *items, last = texts
     return [FramePart(first), *map(TextPart, items), FramePart(last)]
 
 
 def clean_text(text: str) -> str:
-    """Replace what cannot be stored (NUL, lone surrogates) in text that no caller of ours wrote."""
+    """Replace characters that cannot be stored (NUL, lone surrogates) in text of models and tools."""
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return text.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def clean_json(value: object) -> object:
-    """Do the same for all texts in a JSON value."""
+    """Clean all texts in a JSON value; NaN and infinity become null."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
@@ -319,19 +316,19 @@ def part_from_dict(value: Mapping[str, object]) -> Part:
         raise InvalidArgumentError("parts", f"a {kind} part has wrong fields: {error}") from None
 
 
-def _checked_body(content: object) -> str | tuple[Part, ...]:
+def _check_body(content: object) -> str | tuple[Part, ...]:
     if isinstance(content, str):
         return check_text(content, "content")
     if not isinstance(content, Iterable):
         raise InvalidArgumentError("content", f"must be text or parts, not {type(content).__name__}")
-    parts = tuple(_checked_part(part) for part in cast("Iterable[object]", content))
-    # One text part says no more than the text itself, so that equal content compares equal.
+    parts = tuple(_check_part(part) for part in cast("Iterable[object]", content))
+    # One text part is stored as the text itself, so that equal content compares equal.
     if len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text:
         return parts[0].text
     return parts or ""
 
 
-def _checked_part(part: object) -> Part:
+def _check_part(part: object) -> Part:
     match part:
         case TextPart(text):
             check_text(text, "content")
@@ -359,7 +356,7 @@ def _check_file(part: FilePart) -> None:
     for name in ("url", "data", "name"):
         _check_optional_text(getattr(part, name), f"file {name}")
     if (part.url is None) == (part.data is None):
-        raise InvalidArgumentError("content", "a file has either a url or data")
+        raise InvalidArgumentError("content", "a file must have either a url or data")
 
 
 def _check_optional_text(value: object, argument: str) -> None:

@@ -1,6 +1,6 @@
-"""What to test a program with that uses recollect: a model and a clock that do what a test says.
+"""For tests of programs that use recollect: a scripted model and a clock that stands still.
 
-Everything else need not be faked: `open_store("sqlite://")` is a real store in memory.
+Nothing else needs a fake: `open_store("sqlite://")` is a real store in memory.
 
     from datetime import UTC, datetime
 
@@ -29,14 +29,13 @@ from recollect.validation import check_int
 __all__ = ["Reply", "ScriptedClock", "ScriptedModel"]
 
 Reply: TypeAlias = str | ToolCall | Sequence[str | ToolCall] | Callable[[Sequence[Message]], str] | Exception
-"""One answer of a scripted model: text, tool calls, both, a function of what it was shown, or an error."""
+"""One answer of a scripted model: text, tool calls, both, a function of the messages, or an error."""
 
 
 class ScriptedModel:
-    """Gives its replies in order, the last one again and again.
+    """Gives its replies in order, and repeats the last one.
 
-    `chunk_size` cuts the texts of a stream into chunks of so many characters. `shown` has the messages of
-    every request, in order.
+    `chunk_size` is the number of characters of a chunk of text. `shown` has the messages of every request.
     """
 
     def __init__(self, replies: Iterable[Reply] | Reply, *, chunk_size: int | None = None) -> None:
@@ -63,21 +62,21 @@ class ScriptedModel:
 
 
 class ScriptedClock:
-    """Tells a store the time that a test wants it to be: `open_store(url, clock=ScriptedClock())`.
+    """A clock under the control of a test: `open_store(url, clock=ScriptedClock())`.
 
     It stands still until `tick` is called or `time` is set.
     """
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
-        """Stand at a time, which must be in a time zone."""
+        """Start at a time, which must have a time zone."""
         self.time = start
 
     def __call__(self) -> datetime:
-        """Return the time."""
+        """Return `time`."""
         return self.time
 
     def tick(self, seconds: float = 1) -> datetime:
-        """Go on and return the new time; a negative number goes back."""
+        """Advance the clock and return the new time; a negative number goes back."""
         self.time += timedelta(seconds=seconds)
         return self.time
 
@@ -87,7 +86,7 @@ def _check_replies(replies: Iterable[Reply] | Reply) -> list[Reply]:
         return [replies]
     found = list(replies)
     if not found:
-        raise InvalidArgumentError("replies", "must not be empty; a model that says nothing has the reply ''")
+        raise InvalidArgumentError("replies", "must not be empty; for an empty answer use the reply ''")
     for reply in found:
         if not _is_reply(reply):
             raise InvalidArgumentError("replies", f"{reply!r:.60} is neither text nor a tool call")

@@ -1,7 +1,7 @@
-"""Which tool call belongs to which result, and which messages must never be parted for it.
+"""Which tool call belongs to which result, and which messages must stay together because of that.
 
-A result belongs to the nearest call of its id in a message before it: an id may be used again later in a
-conversation. The first result of a call is its answer; a further one answers nothing, but stays beside it.
+A result belongs to the nearest earlier call with its id, because a conversation may use an id again. The
+first result of a call is its answer; further ones answer nothing, but stay with the call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class ToolPair(NamedTuple):
 
 
 def pair_calls(messages: Sequence[Message]) -> Iterator[ToolPair]:
-    """Yield the calls that are answered, in the order of their results."""
+    """Yield the calls that have a result, in the order of the results."""
     answered: set[tuple[int, str]] = set()
     for result_index, result, made in _match_results(messages):
         if made is not None and (key := (made[0], result.call_id)) not in answered:
@@ -29,7 +29,7 @@ def pair_calls(messages: Sequence[Message]) -> Iterator[ToolPair]:
 
 
 def drop_orphan_results(messages: Sequence[Message]) -> list[Message]:
-    """Return messages without results whose call is not before them: no model takes one without the other."""
+    """Return messages without results that have no earlier call: models reject those."""
     orphans = {id(result) for _, result, made in _match_results(messages) if made is None}
     kept: list[Message] = []
     for message in messages:
@@ -46,9 +46,12 @@ def assign_units(
 ) -> list[int]:
     """Return the unit of each message of a turn, given as (position, message) in order.
 
-    A unit is a call, its results and all between them, named by the position of its first message; a message
-    without tools is a unit of its own. Paging, trimming and deleting work on whole units. `earlier_calls`
-    names the unit of each call that stands before the turn and is answered in it.
+    A unit is a call, its results and all between them; its number is the position of its first message. A
+    message without tools is a unit of its own. Paging, trimming and deleting work on whole units.
+    `earlier_calls` maps the calls before the turn that it answers to their units.
+
+        position   0 "hi"   1 call c   2 "wait"   3 result of c   4 "done"
+        unit       0        1          1          1               4
     """
     units = [position for position, _ in turn]
     for index, result, made in _match_results([message for _, message in turn]):
@@ -67,7 +70,7 @@ def find_earlier_calls(turn: Sequence[Message]) -> set[str]:
 def _match_results(
     messages: Sequence[Message],
 ) -> Iterator[tuple[int, ToolResult, tuple[int, ToolCall] | None]]:
-    """Yield each result with the index of its message, and its call with the index of that one's message."""
+    """Yield each result with the index of its message, and its call with the index of its own."""
     calls: dict[str, tuple[int, ToolCall]] = {}
     for index, message in enumerate(messages):
         if isinstance(message.body, str):

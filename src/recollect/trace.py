@@ -1,8 +1,8 @@
 """What happened in a run: which processor did what, how long it took, and what it changed.
 
-A trace holds no message text, only counts and short diffs of ids and lengths, so that it can be
-logged. What a processor says itself is quoted: the reason of a trip, the text of an error, its notes.
-With OpenTelemetry configured the same facts become spans.
+A trace has no message text, only counts and short diffs of ids and lengths, so that it can be logged. It does
+quote what a processor reports itself: the reason of a trip, the text of an error, notes. If OpenTelemetry is
+configured, `agent/telemetry` makes spans of the same facts.
 """
 
 import time
@@ -15,15 +15,15 @@ from recollect.messages import Message, ToolCall, ToolResult
 from recollect.validation import as_json
 
 Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "result", "commit"]
-"""Which hook of a processor an entry is about."""
+"""The hook of a processor that an entry describes."""
 
 
 @dataclass(slots=True)
 class TraceEntry:
-    """One processor in one phase of a run; the calls of a stream are added up in one entry.
+    """One processor in one phase of a run; one entry sums up all calls of a stream.
 
     `messages_in` and `messages_out` count the prompt or the turn, `characters_in` and `characters_out` the
-    text of a stream. A trip is no error: only one of `tripwire` and `error` is set.
+    text of a stream. A trip is not an error: only one of `tripwire` and `error` is set.
     """
 
     processor_id: str
@@ -43,7 +43,7 @@ class TraceEntry:
 
     @property
     def characters_out(self) -> int:
-        """How much text of a stream went on; what is held back has not."""
+        """How many characters of a stream were passed on, without text that is held back."""
         return self.characters_in + self.characters_added
 
     def to_dict(self) -> dict[str, object]:
@@ -52,7 +52,7 @@ class TraceEntry:
         return {**values, "characters_out": self.characters_out}
 
     def summary(self) -> list[str]:
-        """Say in short lines what the processor changed, noted and raised."""
+        """Return short lines: what the processor changed, noted and raised."""
         lines = list(self.changes)
         if self.characters_added:
             lines.append(f"{self.characters_in} to {self.characters_out} characters")
@@ -67,15 +67,12 @@ class Trace:
     """The entries of one run, in the order in which processors first acted."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._entries: dict[tuple[str, Phase], TraceEntry] = {}
 
     def __iter__(self) -> Iterator[TraceEntry]:
-        """Go through the entries in order."""
         return iter(self._entries.values())
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self._entries)
 
     def __str__(self) -> str:
@@ -95,20 +92,20 @@ class Trace:
         return [entry.to_dict() for entry in self]
 
     def entry(self, processor_id: str, phase: Phase) -> TraceEntry:
-        """Return the entry of a processor in a phase, made on first sight."""
+        """Return the entry of a processor in a phase; create it if missing."""
         key = (processor_id, phase)
         if key not in self._entries:
             self._entries[key] = TraceEntry(processor_id, phase)
         return self._entries[key]
 
-    def under_way(self) -> TraceEntry | None:
-        """Return the newest entry if its first call has not ended yet."""
+    def get_current(self) -> TraceEntry | None:
+        """Return the newest entry if its first call is still running."""
         newest = next(reversed(self._entries.values()), None)
         return newest if newest is not None and newest.calls and not newest.milliseconds else None
 
     @contextmanager
-    def timed(self, processor_id: str, phase: Phase) -> Generator[TraceEntry]:
-        """Time a call of a hook; what it raises is noted and passed on."""
+    def time_call(self, processor_id: str, phase: Phase) -> Generator[TraceEntry]:
+        """Time a call of a hook; an exception is noted and raised again."""
         entry = self.entry(processor_id, phase)
         entry.calls += 1
         started = time.perf_counter()
@@ -127,7 +124,7 @@ class Trace:
 
 
 def describe_changes(before: Iterable[Message], after: Iterable[Message]) -> list[str]:
-    """Say what a processor did to a list of messages: a short diff without their text."""
+    """Return a short diff of two lists of messages, without their text."""
     old = {message.id: message for message in before}
     new = {message.id: message for message in after}
     added = [f"+ {message.role} {message.id}" for key, message in new.items() if key not in old]
@@ -141,7 +138,7 @@ def describe_changes(before: Iterable[Message], after: Iterable[Message]) -> lis
 
 
 def describe_tool_changes(before: ToolCall | ToolResult, after: Iterable[ToolCall | ToolResult]) -> list[str]:
-    """Say what a processor made of a tool's call or result: it may be edited, dropped or joined by others."""
+    """Return a short diff of a tool call or result and the parts that a processor returned for it."""
     name = _tool_name(before)
     others = {_tool_name(part): part for part in after}
     same = others.pop(name, None)

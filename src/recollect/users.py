@@ -1,11 +1,11 @@
 """History, user memory and user state by user and tenant.
 
-`Users` is the async class; the functions of the same names are its sync side and run on the
-connection that `connect(store)` opened, or on RECOLLECT_DATABASE_URL. `tenant_id` is required
-everywhere: None must be written out and means system data, a tenant of its own that no other sees.
+`Users` is the async class. The sync functions have the same names and use the connection of `connect(store)`,
+or RECOLLECT_DATABASE_URL. `tenant_id` is always required. None means system data, a tenant of its own that no
+other tenant sees.
 
-It is the same data that the rest of recollect uses: a message added here goes to the user's thread
-`default`, and the history shows what user and assistant said in all threads.
+All of recollect shares this data: `add_message` writes to the user's thread `default`, and the history has
+the user and assistant messages of all threads.
 """
 
 import atexit
@@ -57,7 +57,7 @@ R = TypeVar("R")
 
 
 class ConversationMessage(BaseModel):
-    """A message as a person saw it."""
+    """A message of the user or the assistant."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,7 +70,7 @@ class ConversationMessage(BaseModel):
 
 
 class UserMemory(BaseModel):
-    """A value that is kept about a user under a key."""
+    """A value stored about a user under a key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,7 +83,7 @@ class UserMemory(BaseModel):
 
 
 class UserState(BaseModel):
-    """The mode that a user is in."""
+    """The current mode of a user."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -97,7 +97,7 @@ class Users:
     """History, user memory and user state on a store."""
 
     def __init__(self, store: Place) -> None:
-        """Work on a store, its URL or a path; what is given open is closed by whoever opened it."""
+        """Take a store, its URL or a path; `close` leaves a store open that the caller opened."""
         self._handle = StoreHandle(store)
         self._portals = PortalHolder("users")
 
@@ -131,35 +131,35 @@ class Users:
     async def get_conversation_history(
         self, user_id: str, tenant_id: int | None, limit: int | None = None, offset: int = 0
     ) -> list[ConversationMessage]:
-        """Return what user and assistant said, newest first; `limit=None` is all of it."""
+        """Return user and assistant messages, newest first; `limit=None` returns all."""
         scope = Scope(tenant_id, user_id)
         messages = await (await self._handle.get()).user_history(limit=limit, offset=offset, scope=scope)
-        return [_conversation_message(message, scope) for message in messages]
+        return [_to_conversation_message(message, scope) for message in messages]
 
     async def get_recent_messages(
         self, user_id: str, tenant_id: int | None, count: int = 10
     ) -> list[ConversationMessage]:
-        """Return the last messages of user and assistant, oldest first."""
+        """Return the last user and assistant messages, oldest first."""
         check_int(count, "count")
         return (await self.get_conversation_history(user_id, tenant_id, limit=count))[::-1]
 
     async def count_messages(self, user_id: str, tenant_id: int | None) -> int:
-        """Count what user and assistant said."""
+        """Count the user and assistant messages."""
         return await (await self._handle.get()).count_user_history(scope=Scope(tenant_id, user_id))
 
     async def clear_conversation_history(self, user_id: str, tenant_id: int | None) -> int:
-        """Remove all of the user's conversations; return what `count_messages` had counted."""
+        """Delete all of the user's threads; return how many user and assistant messages they had."""
         return await (await self._handle.get()).clear_history(scope=Scope(tenant_id, user_id))
 
     async def delete_message(self, message_id: int, tenant_id: int | None) -> None:
-        """Remove a message by its id, and with it a tool call or result and all that stands between them."""
+        """Delete a message by its id; a tool call goes with its results and all messages between them."""
         check_int(message_id, "message_id")
         tenant = check_tenant(tenant_id)
         if not await (await self._handle.get()).delete_message_number(message_id, tenant_id=tenant):
             raise MemoryNotFoundError(f"there is no message {message_id}")
 
     async def set_memory(self, user_id: str, key: str, value: dict[str, Any], tenant_id: int | None) -> int:
-        """Keep a value under a key, in place of what was there, and return the entry's id."""
+        """Store a value under a key, replacing the old one, and return the entry's id."""
         return await (await self._handle.get()).set_memory(key, value, scope=Scope(tenant_id, user_id))
 
     async def get_memory(self, user_id: str, key: str, tenant_id: int | None) -> dict[str, Any] | None:
@@ -168,7 +168,7 @@ class Users:
         return None if entry is None else entry.value
 
     async def get_all_memory(self, user_id: str, tenant_id: int | None) -> list[UserMemory]:
-        """Return all values that are kept about a user, by key."""
+        """Return all values stored about a user, by key."""
         scope = Scope(tenant_id, user_id)
         return [
             UserMemory(
@@ -183,32 +183,32 @@ class Users:
         ]
 
     async def delete_memory(self, user_id: str, key: str, tenant_id: int | None) -> None:
-        """Remove the value under a key."""
+        """Delete the value under a key."""
         if not await (await self._handle.get()).delete_memory(key, scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no memory {key!r}")
 
     async def clear_all_memory(self, user_id: str, tenant_id: int | None) -> int:
-        """Remove all values that are kept about a user and return how many there were."""
+        """Delete all values stored about a user and return how many there were."""
         return await (await self._handle.get()).clear_memory(scope=Scope(tenant_id, user_id))
 
     async def set_user_state(self, user_id: str, mode: str, tenant_id: int | None) -> None:
-        """Put a user into a mode."""
+        """Set the user's mode."""
         await (await self._handle.get()).set_state(mode, scope=Scope(tenant_id, user_id))
 
     async def get_user_state(self, user_id: str, tenant_id: int | None) -> UserState | None:
-        """Return the user's mode and since when, or None."""
+        """Return the user's mode and when it was set, or None."""
         entry = await (await self._handle.get()).get_state(scope=Scope(tenant_id, user_id))
         if entry is None:
             return None
         return UserState(tenant_id=tenant_id, user_id=user_id, mode=entry.mode, updated_at=entry.updated_at)
 
     async def delete_user_state(self, user_id: str, tenant_id: int | None) -> None:
-        """Forget the user's mode."""
+        """Delete the user's mode."""
         if not await (await self._handle.get()).delete_state(scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no state")
 
 
-def _conversation_message(message: Message, scope: Scope) -> ConversationMessage:
+def _to_conversation_message(message: Message, scope: Scope) -> ConversationMessage:
     return ConversationMessage(
         id=message.number or 0,
         tenant_id=scope.tenant_id,
@@ -239,7 +239,7 @@ class SyncUsers(ClosingFace[Users]):
 
 
 def _connect(store: str | os.PathLike[str] | None) -> SyncUsers:
-    """Open a store now, so that a wrong URL is an error here; closed, it stays closed."""
+    """Open a store now, so that a wrong URL raises here; once closed, it stays closed."""
     portals = PortalHolder("connection", advice="call connect() again", renews=False)
     connection = SyncUsers(Users(database_url(store)), portals)
     try:
@@ -250,7 +250,7 @@ def _connect(store: str | os.PathLike[str] | None) -> SyncUsers:
     return connection
 
 
-class _Default:
+class _SharedConnection:
     """The connection that the sync functions of this module share."""
 
     def __init__(self) -> None:
@@ -270,26 +270,26 @@ class _Default:
             old.close()
 
 
-_default = _Default()
-atexit.register(_default.replace, None)
+_shared = _SharedConnection()
+atexit.register(_shared.replace, None)
 
 
 def connect(store: str | os.PathLike[str] | None = None) -> SyncUsers:
-    """Open the store that the functions of this module use from now on, and close the one before.
+    """Open the store that the functions of this module use from now on, and close the previous one.
 
-    It is named by a URL or a path; without one the environment variable RECOLLECT_DATABASE_URL is read.
-    Where that is set, nobody need call this: the first call of a function connects.
+    `store` is a URL or a path; the default is the environment variable RECOLLECT_DATABASE_URL. If that is
+    set, you need not call this: the first call of a function connects.
     """
     connection = _connect(store)
-    _default.replace(connection)
+    _shared.replace(connection)
     return connection
 
 
-def _shared(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    """Return the function that calls a method on the connection that all functions share."""
+def _make_function(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> Callable[P, R]:
+    """Return the sync function that calls a method on the shared connection."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return _default.get().call(method, *args, **kwargs)
+        return _shared.get().call(method, *args, **kwargs)
 
     as_twin(call, method)
     signature = inspect.signature(method)
@@ -299,17 +299,17 @@ def _shared(method: Callable[Concatenate[Users, P], Coroutine[Any, Any, R]]) -> 
     return call
 
 
-add_message = _shared(Users.add_message)
-get_conversation_history = _shared(Users.get_conversation_history)
-get_recent_messages = _shared(Users.get_recent_messages)
-count_messages = _shared(Users.count_messages)
-clear_conversation_history = _shared(Users.clear_conversation_history)
-delete_message = _shared(Users.delete_message)
-set_memory = _shared(Users.set_memory)
-get_memory = _shared(Users.get_memory)
-get_all_memory = _shared(Users.get_all_memory)
-delete_memory = _shared(Users.delete_memory)
-clear_all_memory = _shared(Users.clear_all_memory)
-set_user_state = _shared(Users.set_user_state)
-get_user_state = _shared(Users.get_user_state)
-delete_user_state = _shared(Users.delete_user_state)
+add_message = _make_function(Users.add_message)
+get_conversation_history = _make_function(Users.get_conversation_history)
+get_recent_messages = _make_function(Users.get_recent_messages)
+count_messages = _make_function(Users.count_messages)
+clear_conversation_history = _make_function(Users.clear_conversation_history)
+delete_message = _make_function(Users.delete_message)
+set_memory = _make_function(Users.set_memory)
+get_memory = _make_function(Users.get_memory)
+get_all_memory = _make_function(Users.get_all_memory)
+delete_memory = _make_function(Users.delete_memory)
+clear_all_memory = _make_function(Users.clear_all_memory)
+set_user_state = _make_function(Users.set_user_state)
+get_user_state = _make_function(Users.get_user_state)
+delete_user_state = _make_function(Users.delete_user_state)

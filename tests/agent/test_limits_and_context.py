@@ -5,7 +5,7 @@ from tests.support.agents import ADA, CALL, Mode, answer, both_modes, lookup, mo
 
 from recollect import Agent, InvalidArgumentError, Memory, Message, Processor, RecollectError, RunContext
 from recollect.messages import ToolCall
-from recollect.pipeline.context import kept_call, tool_context
+from recollect.pipeline.context import get_kept_call, tool_context
 from recollect.pipeline.processor import StreamPart
 
 pytestmark = [pytest.mark.anyio, both_modes]
@@ -129,7 +129,7 @@ async def test_a_tool_can_know_its_call_as_guards_let_it_be_kept(mode: Mode, gua
 
     async def look(word: str) -> str:
         """Look."""
-        kept = kept_call()
+        kept = get_kept_call()
         seen.append((word, None if kept is None else kept.arguments["word"]))
         return "seen"
 
@@ -137,7 +137,7 @@ async def test_a_tool_can_know_its_call_as_guards_let_it_be_kept(mode: Mode, gua
     await answer(Agent(model_of(calls, "done"), tools=[look]), mode, "look")
     await answer(Agent(model_of(calls, "done"), tools=[look], output_processors=[guard()]), mode, "look")
     assert seen == [("one", "one"), ("two", "two"), ("one", "***"), ("two", "***")]
-    assert kept_call() is None
+    assert get_kept_call() is None
 
 
 async def test_a_tool_of_memory_says_that_it_needs_a_run(mode: Mode) -> None:

@@ -349,12 +349,12 @@ class TestLate:
     """`in_background=True`: the answer does not wait."""
 
     async def test_answer_is_there_before_it_is_persisted(self) -> None:
-        """`settled` waits for what is under way."""
+        """`wait_until_idle` waits for what is under way."""
         backend = Scripted(gate=asyncio.Event())
         agent, processor = agent_with(backend, model_of("ok"), in_background=True)
         result = await agent.generate("hi", **IDS)
         assert (result.text, result.saved, backend.kept) == ("ok", True, [])
-        waiting = asyncio.create_task(processor.settled())
+        waiting = asyncio.create_task(processor.wait_until_idle())
         await asyncio.sleep(0.01)
         assert not waiting.done()
         assert backend.gate is not None
@@ -368,7 +368,7 @@ class TestLate:
             agent, processor = agent_with(backend, model_of("one", "two", "three"), in_background=True)
             for number in range(3):
                 await agent.generate(str(number), **IDS)
-            await processor.settled()
+            await processor.wait_until_idle()
         assert [operation for operation in server.operations if operation != "search"] == ["add", "flush"] * 3
         assert [body["messages"][0]["content"] for body in server.sent_to("add")] == ["0", "1", "2"]
 
@@ -387,7 +387,7 @@ class TestLate:
         agent, processor = agent_with(Scripted(persist_error=error), model_of("ok"), in_background=True)
         with caplog.at_level(logging.DEBUG):
             result = await agent.generate("hi", **IDS)
-            await processor.settled()
+            await processor.wait_until_idle()
         assert (result.text, result.saved) == ("ok", True)
         assert error_of(result, "result") == told
         assert "goes on without memory" in caplog.text
@@ -398,7 +398,7 @@ class TestLate:
         backend = Scripted()
         agent, processor = agent_with(backend, model_of("no"), in_background=True, behind=[Trips()])
         assert (await agent.generate("hi", **IDS)).tripwire
-        await processor.settled()
+        await processor.wait_until_idle()
         assert backend.kept == []
 
 

@@ -92,6 +92,6 @@ def test_a_checker_knows_the_sync_side_of_a_runtime(tmp_path: Path) -> None:
         events = runtime.loop.stream("What is the door code?", "s1", run_id="r2")
         assert_type(events, Iterator[Event])
         assert [event.type for event in events][-1] == "done"
-        runtime.settled()
+        runtime.wait_until_idle()
         assert runtime.status()["user_id"] == "local"
     assert not list(tmp_path.rglob("*-wal"))

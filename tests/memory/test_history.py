@@ -157,7 +157,7 @@ async def test_nothing_is_staged_when_a_turn_has_only_system_messages(store: Sto
     rules = [Message("system", "be kind"), Message("system", "be brief")]
     processor = MessagePersistenceProcessor(store)
     assert await processor.process_output_result(rules, context(run, "result")) == rules
-    assert run.commits == []
+    assert run.on_commit == []
 
 
 async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store) -> None:
@@ -165,6 +165,9 @@ async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store
     processor = MessagePersistenceProcessor(store)
     here, there = (new_run("r1", **{**ADA, "thread_id": name}) for name in ("here", "there"))
     await save(processor, [Message("user", "hi"), Message("assistant", "ho", id=assistant_id("r1", 0))], here)
-    assert [message.text for message in await processor.stored_turn(context(here, "commit"))] == ["hi", "ho"]
+    assert [message.text for message in await processor.get_stored_turn(context(here, "commit"))] == [
+        "hi",
+        "ho",
+    ]
     with pytest.raises(ConflictError, match="run 'r1' is stored in thread 'here'"):
-        await processor.stored_turn(context(there, "commit"))
+        await processor.get_stored_turn(context(there, "commit"))

@@ -19,7 +19,7 @@ from recollect import (
     Store,
     TextPart,
 )
-from recollect.memory.old_processors import OldMemoryProcessor
+from recollect.memory.legacy_processors import LegacyMemoryProcessor
 from recollect.text.quoting import fence_text
 
 pytestmark = pytest.mark.anyio
@@ -136,7 +136,7 @@ class NoList:
         return "nothing"  # pyright: ignore[reportReturnType] - a wrong use
 
 
-def old_memory(store: Store, processor: OldMemoryProcessor) -> Memory:
+def old_memory(store: Store, processor: LegacyMemoryProcessor) -> Memory:
     """Return a memory with an old processor, which warns."""
     with pytest.warns(DeprecationWarning, match="put processors into the agent's lists"):
         return Memory(store, processors=[processor])

@@ -128,18 +128,18 @@ DOES_NOT_FIT: list[tuple[dict[str, Any], str]] = [
 
 def test_model_is_read_by_its_field_names() -> None:
     """Fields are named as in Python, and the model is told what they are for."""
-    shape = read_schema(Profile)
-    assert shape.fields == ("name", "age", "born", "home", "tags")
-    assert "how to address them" in shape.describe()
-    assert "fullName" not in shape.describe()
+    fields = read_schema(Profile)
+    assert fields.names == ("name", "age", "born", "home", "tags")
+    assert "how to address them" in fields.describe()
+    assert "fullName" not in fields.describe()
 
 
 def test_model_checks_and_writes_single_fields() -> None:
     """No field is required; constraints and validators of the model hold; values become JSON."""
-    shape = read_schema(Profile)
-    assert shape.checked({"age": "7", "born": "2001-02-03"}) == {"age": 7, "born": "2001-02-03"}
-    assert shape.checked({"name": "ann lee"}) == {"name": "Ann Lee"}
-    assert shape.checked({"home": {"city": "Rome"}, "tags": ["a"]}) == {
+    fields = read_schema(Profile)
+    assert fields.validate({"age": "7", "born": "2001-02-03"}) == {"age": 7, "born": "2001-02-03"}
+    assert fields.validate({"name": "ann lee"}) == {"name": "Ann Lee"}
+    assert fields.validate({"home": {"city": "Rome"}, "tags": ["a"]}) == {
         "home": {"city": "Rome"},
         "tags": ["a"],
     }
@@ -160,7 +160,7 @@ def test_model_checks_and_writes_single_fields() -> None:
 def test_model_refuses_what_does_not_fit(values: dict[str, object], problem: str) -> None:
     """The error names the place and the rule, and does not quote the value."""
     with pytest.raises(InvalidArgumentError, match=re.escape(problem)) as raised:
-        read_schema(Profile).checked(values)
+        read_schema(Profile).validate(values)
     assert "secret" not in str(raised.value)
 
 
@@ -178,10 +178,10 @@ def test_model_with_a_rule_over_all_fields_is_given_what_there_is() -> None:
                 raise ValueError("out of order")
             return self
 
-    shape = read_schema(Range)
-    assert shape.checked({"low": 5}) == {"low": 5}
+    fields = read_schema(Range)
+    assert fields.validate({"low": 5}) == {"low": 5}
     with pytest.raises(InvalidArgumentError, match="all fields: Value error, out of order"):
-        shape.checked({"low": 5, "high": 4})
+        fields.validate({"low": 5, "high": 4})
 
 
 def test_field_that_the_model_never_writes_is_not_kept() -> None:
@@ -191,21 +191,21 @@ def test_field_that_the_model_never_writes_is_not_kept() -> None:
         name: str
         password: str = Field(exclude=True)
 
-    assert read_schema(Secretive).checked({"name": "Ann", "password": "x"}) == {"name": "Ann"}
+    assert read_schema(Secretive).validate({"name": "Ann", "password": "x"}) == {"name": "Ann"}
 
 
 def test_schema_is_shown_as_json() -> None:
     """Only known fields are shown, and nothing where all are empty."""
     for schema in (Profile, PERSON):
-        shape = read_schema(schema)
-        assert shape.render({}) == shape.render({"name": "", "other": 1}) == ""
-        assert shape.render({"name": "Ann", "other": 1}) == '{\n  "name": "Ann"\n}'
+        fields = read_schema(schema)
+        assert fields.render({}) == fields.render({"name": "", "other": 1}) == ""
+        assert fields.render({"name": "Ann", "other": 1}) == '{\n  "name": "Ann"\n}'
 
 
 @pytest.mark.parametrize("values", FITS)
 def test_json_schema_takes_what_fits(values: dict[str, object]) -> None:
     """Values come back as they are; `required` holds only for objects in lists."""
-    assert read_schema(PERSON).checked(values) == values
+    assert read_schema(PERSON).validate(values) == values
     assert "minLength" in read_schema(PERSON).describe()
 
 
@@ -213,24 +213,24 @@ def test_json_schema_takes_what_fits(values: dict[str, object]) -> None:
 def test_json_schema_refuses_what_does_not_fit(values: dict[str, object], problem: str) -> None:
     """The error names the place and the rule."""
     with pytest.raises(InvalidArgumentError, match=re.escape(problem)):
-        read_schema(PERSON).checked(values)
+        read_schema(PERSON).validate(values)
 
 
 def test_json_schema_may_be_open() -> None:
     """Further fields are taken and shown only where the schema says so."""
     with pytest.raises(InvalidArgumentError, match="'extra' is not a field"):
-        read_schema({"properties": {"a": {}}}).checked({"extra": 1})
-    shape = read_schema({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})
-    assert shape.checked({"extra": 1}) == {"extra": 1}
-    assert shape.render({"extra": 1}) == '{\n  "extra": 1\n}'
+        read_schema({"properties": {"a": {}}}).validate({"extra": 1})
+    fields = read_schema({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})
+    assert fields.validate({"extra": 1}) == {"extra": 1}
+    assert fields.render({"extra": 1}) == '{\n  "extra": 1\n}'
     with pytest.raises(InvalidArgumentError, match="extra must be integer"):
-        shape.checked({"extra": "x"})
+        fields.validate({"extra": "x"})
 
 
 def test_pointer_may_hold_escaped_names() -> None:
     """A reference finds names with a slash or a tilde."""
     schema = {**PERSON, "properties": {"a": {"$ref": "#/$defs/a~1b~0c"}}}
-    assert read_schema(schema).checked({"a": None}) == {"a": None}
+    assert read_schema(schema).validate({"a": None}) == {"a": None}
 
 
 CYCLE: dict[str, Any] = {"properties": {}}
@@ -247,10 +247,10 @@ def test_required_holds_in_lists_however_they_are_reached() -> None:
         "lists": {"items": {"items": {"required": ["name"]}}},
         "either": {"anyOf": [{"required": ["name"]}, {"type": "string"}]},
     }
-    shape = read_schema({"properties": properties, "$defs": {"pet": pet}})
+    fields = read_schema({"properties": properties, "$defs": {"pet": pet}})
     fits: list[dict[str, Any]] = [{"best": {}}, {"first": {}}, {"either": {}}, {"pets": [{"name": "Rex"}]}]
     for values in fits:
-        assert shape.checked(values) == values
+        assert fields.validate(values) == values
     lacks: list[tuple[dict[str, Any], str]] = [
         ({"pets": [{}]}, "pets.0 lacks 'name'"),
         ({"best": {"kin": [{}]}}, "best.kin.0 lacks 'name'"),
@@ -258,7 +258,7 @@ def test_required_holds_in_lists_however_they_are_reached() -> None:
     ]
     for values, problem in lacks:
         with pytest.raises(InvalidArgumentError, match=re.escape(problem)):
-            shape.checked(values)
+            fields.validate(values)
 
 
 def test_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,22 +266,22 @@ def test_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=AssertionError("something was fetched")))
     part = {"$id": "http://127.0.0.1:9/x", "$schema": "http://127.0.0.1:9/y", "$ref": "#/$defs/text"}
     schema = {"$id": "file:///etc/passwd", "properties": {"a": part}, "$defs": {"text": {"type": "string"}}}
-    assert read_schema(schema).checked({"a": "x"}) == {"a": "x"}
+    assert read_schema(schema).validate({"a": "x"}) == {"a": "x"}
     with pytest.raises(InvalidArgumentError, match="a must be string"):
-        read_schema(schema).checked({"a": 1})
+        read_schema(schema).validate({"a": 1})
 
 
 @pytest.mark.parametrize("depth", range(12))
 def test_schema_that_refers_to_itself_ends_wherever_the_stack_is_full(depth: int) -> None:
     """Code in Rust that Python's stack is full in would end the program."""
     loop = {"type": "integer", "minimum": 0, "allOf": [{"anyOf": [{"$ref": "#/$defs/loop"}]}]}
-    shape = read_schema({"properties": {"a": {"$ref": "#/$defs/loop"}}, "$defs": {"loop": loop}})
+    fields = read_schema({"properties": {"a": {"$ref": "#/$defs/loop"}}, "$defs": {"loop": loop}})
 
     def call(more: int) -> None:
         if more:
             call(more - 1)
         else:
-            shape.checked({"a": 1})
+            fields.validate({"a": 1})
 
     with pytest.raises(InvalidArgumentError, match="the schema refers to itself"):
         call(depth)
@@ -292,12 +292,12 @@ def test_alternatives_that_nest_end_after_some_steps() -> None:
     """Each level is tried in two ways: at sixty levels nobody would live to see the end."""
     closed = {"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "additionalProperties": False}
     node = {"anyOf": [closed, {**closed, "title": "the same"}]}
-    shape = read_schema({"properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
+    fields = read_schema({"properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
     value: object = "no object"
     for _ in range(60):
         value = {"a": value}
     with pytest.raises(InvalidArgumentError, match="cannot be checked in 100,000 steps"):
-        shape.checked({"a": value})
+        fields.validate({"a": value})
 
 
 @pytest.mark.timeout(60)
@@ -312,17 +312,17 @@ def test_alternatives_that_nest_end_after_some_steps() -> None:
 )
 def test_pattern_takes_no_long_time(pattern: str, fits: str, fits_not: str) -> None:
     """What takes Python's expressions for ever is decided at once; what only they can do still works."""
-    shape = read_schema({"properties": {"a": {"pattern": pattern}}})
-    assert shape.checked({"a": fits}) == {"a": fits}
+    fields = read_schema({"properties": {"a": {"pattern": pattern}}})
+    assert fields.validate({"a": fits}) == {"a": fits}
     with pytest.raises(InvalidArgumentError, match="a does not match the pattern"):
-        shape.checked({"a": fits_not})
+        fields.validate({"a": fits_not})
 
 
 @pytest.mark.parametrize("rule", [{"type": "integer"}, {"enum": ["x"]}, {"const": 1}, {"pattern": "^x"}])
 def test_error_does_not_quote_the_value(rule: dict[str, object]) -> None:
     """Nor does what it came from: a log or a trace may show both."""
     with pytest.raises(InvalidArgumentError) as raised:
-        read_schema({"properties": {"a": rule}}).checked({"a": "secret"})
+        read_schema({"properties": {"a": rule}}).validate({"a": "secret"})
     assert "secret" not in f"{raised.value!r} {raised.value.__context__!r} {raised.value.__cause__!r}"
 
 

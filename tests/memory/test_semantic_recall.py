@@ -133,7 +133,7 @@ async def test_search_goes_on_by_text_and_says_so_when_the_embedder_fails(store:
     recaller = Recaller(StoreHandle(store), choose_embedder(embedder))
     await store.append_turn([Message("user", SAID[0])], scope=OLD)
     recaller.schedule_indexing(OLD, store)
-    await recaller.settled()
+    await recaller.wait_until_idle()
     run = run_of_ada()
     assert "cello" in await show_recalled(SemanticRecallProcessor(store, recaller=recaller), "cello", run)
     entry = run.trace.entry("tested", "input")
@@ -150,7 +150,7 @@ async def test_run_goes_on_without_recall_when_the_embedder_was_changed(
     await store.append_turn([Message("user", SAID[0])], scope=OLD)
     before = Recaller(StoreHandle(store), choose_embedder(Words("before")))
     before.schedule_indexing(OLD, store)
-    await before.settled()
+    await before.wait_until_idle()
     run = run_of_ada()
     with caplog.at_level(logging.WARNING, "recollect"):
         assert not await show_recalled(SemanticRecallProcessor(store, embedder=Words("after")), "cello", run)

@@ -21,7 +21,7 @@ Some text: not a label.
 def test_placeholders_are_the_fields() -> None:
     """Each name counts once, in the order of the template."""
     template = Template("Hi {{name}}, {{ city }} and {{name}} again")
-    assert template.fields == ("name", "city")
+    assert template.names == ("name", "city")
     assert template.render({"name": "Ann", "city": "Rome"}) == "Hi Ann, Rome and Ann again"
     assert '["name", "city"]' in template.describe()
 
@@ -32,14 +32,14 @@ def test_placeholders_are_the_fields() -> None:
 def test_odd_names_are_fields_too(name: str) -> None:
     """Whatever stands between the braces is a name."""
     template = Template("x: {{" + name + "}}")
-    assert template.fields == (name,)
+    assert template.names == (name,)
     assert template.render({name: "y"}) == "x: y"
 
 
 def test_labels_of_markdown_are_the_fields() -> None:
     """Bold labels, with or without a bullet, and bullets with a colon; headings and other text stay."""
     template = Template(PROFILE)
-    assert template.fields == ("first_name", "last_name", "home_town", "job")
+    assert template.names == ("first_name", "last_name", "home_town", "job")
     assert template.render({"first_name": "Ann", "home_town": "Rome"}) == (
         "# User Information\n- **First Name**: Ann\n- **Last Name:** \n* Home town: Rome\n__Job__: \n"
         "Some text: not a label.\n## Notes"
@@ -48,7 +48,7 @@ def test_labels_of_markdown_are_the_fields() -> None:
 
 def test_labels_are_only_text_when_there_are_placeholders() -> None:
     """A template of both kinds has the fields that are spelled out."""
-    assert Template("- **Name**: {{who}}\n- **Age**:").fields == ("who",)
+    assert Template("- **Name**: {{who}}\n- **Age**:").names == ("who",)
 
 
 def test_nothing_is_shown_when_all_fields_are_empty() -> None:
@@ -103,7 +103,7 @@ def test_wrong_template_is_refused(text: str, problem: str) -> None:
 def test_field_of_another_template_is_refused() -> None:
     """The error names the field and those that there are."""
     with pytest.raises(InvalidArgumentError, match=r"'city' is not a field.*known: name"):
-        Template("{{name}}").checked({"name": "x", "city": "y"})
+        Template("{{name}}").validate({"name": "x", "city": "y"})
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b"]), st.text() | st.lists(st.text()), min_size=1))

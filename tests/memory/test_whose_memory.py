@@ -172,7 +172,9 @@ class TestProcessors:
         own = PROCESSORS[kind](store, tenant_id=1, user_id="ada")
         await self.run(own)
         await self.run(own, tenant_id=1)
-        with pytest.raises(InvalidArgumentError, match="tenant_id: is 2, but this memory is of tenant 1"):
+        with pytest.raises(
+            InvalidArgumentError, match="tenant_id: is 2, but this memory belongs to tenant 1"
+        ):
             await self.run(own, tenant_id=2)
         any_tenant = PROCESSORS[kind](store, tenant_id=PER_CALL, user_id="ada")
         await self.run(any_tenant, tenant_id=2)

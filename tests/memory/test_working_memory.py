@@ -160,7 +160,7 @@ class TestApi:
         await memory.update_working_memory({"a": 1, "b": 2})
         known = await memory.update_working_memory({"c": 3}, strategy="replace", expected_version=1)
         assert (known, known.c) == ({"c": 3}, 3)
-        assert (memory.get_tools(), await memory.settled()) == ([], None)
+        assert (memory.get_tools(), await memory.wait_until_idle()) == ([], None)
         assert [p.id for p in memory.get_output_processors()] == ["message-persistence"]
 
     async def test_scope_says_whose_it_is(self, store: Store) -> None:
@@ -207,16 +207,16 @@ class TestApi:
             assert len(Memory(working_memory=nothing).get_input_processors()) == 1
 
     async def test_legacy_processors_are_told_of_it(self) -> None:
-        """Old memory processors see it in the memory's system message."""
+        """Legacy processors see it in the memory's system message."""
         seen: list[str] = []
 
-        class Old:
+        class Legacy:
             def process(self, messages: list[object], **rest: object) -> list[object]:
                 seen.append(str(rest["memory_system_message"]))
                 return messages
 
-        with pytest.warns(DeprecationWarning, match="going away"):
-            memory = Memory(working_memory="{{name}}", processors=[Old()])  # pyright: ignore[reportArgumentType] - a plain one
+        with pytest.warns(DeprecationWarning, match="is deprecated"):
+            memory = Memory(working_memory="{{name}}", processors=[Legacy()])  # pyright: ignore[reportArgumentType] - a plain one
         async with memory:
             await memory.update_working_memory({"name": "UNIQUE"})
             result = await Agent(model_of("ok"), memory=memory).generate("hi")

@@ -32,7 +32,7 @@ class Provides:
     [
         (SsnGuard(), r"is one SsnGuard; write a list: \[SsnGuard\(…\)\]"),
         (Memory(), "is one Memory; write a list"),
-        (None, "is a NoneType; use a list, which is empty where there are no processors"),
+        (None, "is a NoneType; use a list, empty if there are no processors"),
         ((guard for guard in [SsnGuard()]), "is a generator; use a list"),
         ("guard", "is a str; use a list"),
         (SsnGuard, "is the class SsnGuard; use a list"),
@@ -62,7 +62,7 @@ def test_second_memory_is_refused_with_the_way_out(side: str) -> None:
     """A memory cannot have another id, so the error does not ask for one."""
     sides: dict[str, Any] = {f"{side}_processors": [Memory()]}
     with pytest.raises(
-        InvalidArgumentError, match=r"Memory and Memory brought it.*take one of them out"
+        InvalidArgumentError, match=r"it comes from Memory and Memory.*remove one of them"
     ) as caught:
         Agent("offline", memory=Memory(), **sides)
     assert "another `id`" not in str(caught.value)
@@ -70,7 +70,7 @@ def test_second_memory_is_refused_with_the_way_out(side: str) -> None:
 
 def test_processor_beside_the_memory_that_brings_it_is_refused() -> None:
     """The error names the memory."""
-    with pytest.raises(InvalidArgumentError, match="'message-persistence'; Memory brought it"):
+    with pytest.raises(InvalidArgumentError, match="'message-persistence'; it comes from Memory"):
         Agent("offline", memory=Memory(), output_processors=[MessagePersistenceProcessor("sqlite://")])
 
 

@@ -5,7 +5,7 @@ from tests.support.contexts import context, new_run
 
 from recollect import Agent, Processor, RecollectError, RunContext, ToolCall
 from recollect.messages import Message
-from recollect.pipeline.context import kept_call, tool_context, tools_of
+from recollect.pipeline.context import bind_tools, get_kept_call, tool_context
 from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -15,18 +15,18 @@ def test_a_tool_of_memory_cannot_be_called_outside_a_run() -> None:
     """There is nobody whose memory it could be about; the error says who may call it."""
     with pytest.raises(RecollectError, match="the tool of notes can only be called by the model"):
         tool_context("notes")
-    assert kept_call() is None
+    assert get_kept_call() is None
 
 
 def test_a_tool_shares_the_state_of_its_owner_within_a_run() -> None:
     """It sees the run, the owner's state, and the call as guards let it be kept."""
     run, call = new_run(resource_id="ada"), ToolCall("c1", "note")
-    with tools_of(run, call):
+    with bind_tools(run, call):
         ctx = tool_context("notes")
         ctx.state["written"] = 1
-        assert (ctx.ids.user_id, kept_call()) == ("ada", call)
+        assert (ctx.ids.user_id, get_kept_call()) == ("ada", call)
     assert context(run, "result", "notes").state == {"written": 1}
-    assert kept_call() is None
+    assert get_kept_call() is None
 
 
 async def test_what_the_caller_hands_to_a_run_reaches_its_processors_and_no_model() -> None:

@@ -183,7 +183,7 @@ class Observes(Processor):
             EditsTools(),
             "edits-tools.: .* changed tool calls or results .*change it there, or drop the stream hook",
         ),
-        (Observes(), "observes.: process_output_result changed text .*take `observes` away"),
+        (Observes(), "observes.: process_output_result changed text .*remove `observes`"),
     ],
 )
 async def test_what_was_let_out_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:

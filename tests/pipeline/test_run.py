@@ -12,9 +12,9 @@ from recollect.errors import StorageUnavailableError
 from recollect.messages import ABORTED, FilePart, TextPart
 from recollect.pipeline.assembly import expand_providers
 from recollect.pipeline.processor import StreamPart
-from recollect.pipeline.recovery import Seen
+from recollect.pipeline.recovery import Delivery
 from recollect.pipeline.run import PipelineRun
-from recollect.pipeline.turn import steps_of_stored
+from recollect.pipeline.turn import split_stored_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +86,7 @@ async def test_stored_turn_is_replayed_through_the_processors_after_memory() -> 
             assert stored is not None
             assert not stored.was_aborted
             again.replay(stored)
-            for step, part in steps_of_stored(stored.turn):
+            for step, part in split_stored_turn(stored.turn):
                 await again.push(step, part)
             await again.finish()
             assert again.text.endswith(expected)
@@ -102,7 +102,7 @@ async def test_run_without_a_stored_turn_or_without_a_store_is_not_replayed() ->
     class Broken(Processor):
         id = "broken"
 
-        async def stored_turn(self, ctx: RunContext) -> list[Message]:
+        async def get_stored_turn(self, ctx: RunContext) -> list[Message]:
             raise StorageUnavailableError(f"no store for {ctx.run_id}")
 
     run = PipelineRun([], [Broken()], new_run())
@@ -133,7 +133,7 @@ async def test_exactly_what_was_seen_is_kept_when_a_run_is_left() -> None:
         await run.tool_result(0, RESULT)
         await run.push(1, TextDelta("A long answer "))
         await run.push(2, TextDelta(""))
-        seen = Seen(len("Let me see.\nA long"), [CALL, RESULT]).of(run.released_messages())
+        seen = Delivery(len("Let me see.\nA long"), [CALL, RESULT]).trim(run.released_messages())
         assert await run.leave(seen)
         stored = await memory.get_messages()
     assert [message.text for message in stored] == [PROMPT.text, "Let me see.", "", "A long"]
@@ -144,8 +144,8 @@ async def test_exactly_what_was_seen_is_kept_when_a_run_is_left() -> None:
 def test_message_of_which_nothing_was_seen_is_left_out() -> None:
     """Neither its text nor its call has reached the reader."""
     released = [Message("assistant", [TextPart("ab"), CALL]), Message("assistant", "cd")]
-    assert [m.text for m in Seen(2).of(released)] == ["ab"]
-    assert Seen().of([Message("assistant", [CALL])]) == []
+    assert [m.text for m in Delivery(2).trim(released)] == ["ab"]
+    assert Delivery().trim([Message("assistant", [CALL])]) == []
 
 
 def test_steps_of_a_stored_answer_are_told_by_ids_or_else_by_place() -> None:
@@ -156,7 +156,7 @@ def test_steps_of_a_stored_answer_are_told_by_ids_or_else_by_place() -> None:
         Message("tool", [RESULT], id="y"),
         Message("assistant", [TextPart("b"), FilePart("image/png", url="https://example.com/i.png")], id="z"),
     ]
-    assert list(steps_of_stored(turn)) == [(0, TextDelta("a")), (0, CALL), (0, RESULT), (1, TextDelta("b"))]
+    assert list(split_stored_turn(turn)) == [(0, TextDelta("a")), (0, CALL), (0, RESULT), (1, TextDelta("b"))]
 
 
 class Fails(Processor):

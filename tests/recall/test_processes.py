@@ -49,7 +49,7 @@ def save_one(line: Connection, url: str, text: str) -> None:
     async def run() -> None:
         async with ada(url, Words()) as memory:
             await memory.add_message("user", text)
-            await memory.settled()
+            await memory.wait_until_idle()
 
     asyncio.run(run())
     line.send_bytes(b"saved")
@@ -72,7 +72,7 @@ def save_and_hang(line: Connection, url: str) -> None:
     async def run() -> None:
         memory = ada(url, Endless(line))
         await memory.save_messages([Message("user", "The cello is in the attic.")])
-        await memory.settled()
+        await memory.wait_until_idle()
 
     asyncio.run(run())
 
@@ -84,7 +84,7 @@ def test_next_query_sees_what_another_process_saved_or_deleted(url: str) -> None
     async def run() -> None:
         async with ada(url, Words()) as memory:
             await memory.add_message("user", "The violin is here.")
-            await memory.settled()
+            await memory.wait_until_idle()
             assert len(await memory.query("cello violin", message_range=0)) == 1
             with Child(save_one, url, "The cello is there.") as child:
                 assert await asyncio.to_thread(child.finish) == [b"saved"]
@@ -112,7 +112,7 @@ def test_message_is_found_when_its_process_was_killed_before_it_was_embedded(url
             assert [hit.text for hit in found] == ["The cello is in the attic."]
             assert found[0].why is not None
             assert found[0].why.vector_score is None
-            await memory.settled()
+            await memory.wait_until_idle()
             (hit,) = await memory.query("cello", explain=True)
             assert hit.why is not None
             assert hit.why.vector_score is not None

@@ -3,13 +3,13 @@
 from typing import Any, cast
 
 from recollect import Message, Processor, RunContext, Trace
-from recollect.pipeline.context import Ids, RunState, run_ids
+from recollect.pipeline.context import Ids, RunState, parse_run_ids
 from recollect.trace import Phase
 
 
 def new_run(run_id: str = "run", **ids: Any) -> RunState:  # noqa: ANN401 - the ids of a scope
     """Return the state of a run that has just begun."""
-    return RunState(run_id, run_ids(cast("Ids", ids)), Trace())
+    return RunState(run_id, parse_run_ids(cast("Ids", ids)), Trace())
 
 
 def context(run: RunState, phase: Phase = "input", processor_id: str = "tested") -> RunContext:
@@ -20,6 +20,6 @@ def context(run: RunState, phase: Phase = "input", processor_id: str = "tested")
 async def save(processor: Processor, messages: list[Message], run: RunState) -> list[Message]:
     """Hand a processor the finished turn and do the writes that it stages."""
     after = await processor.process_output_result(messages, context(run, "result"))
-    for _, write in (*run.pins, *run.commits, *run.lessons):
+    for _, write in (*run.before_commit, *run.on_commit, *run.after_commit):
         await write()
     return after

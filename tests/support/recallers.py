@@ -35,7 +35,7 @@ async def embedded_recaller(store: Store) -> AsyncGenerator[Recaller]:
     recaller = Recaller(StoreHandle(store), choose_embedder(UNSET))
     await store.append_turn([Message("user", text, id=f"m{n}") for n, text in enumerate(SAID)], scope=OLD)
     recaller.schedule_indexing(OLD, store)
-    await recaller.settled()
+    await recaller.wait_until_idle()
     yield recaller
     await recaller.close()
 

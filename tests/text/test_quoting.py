@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import Message
-from recollect.memory.semantic_recall import ELSEWHERE, HERE, recalled_lines
+from recollect.memory.semantic_recall import ELSEWHERE, HERE, format_recalled
 from recollect.recall.results import Hit
 from recollect.text.quoting import fence, fence_text, neutralise, quote, quote_inline
 
@@ -160,7 +160,7 @@ def _hit(text: str, name: object, thread: str, number: int) -> Hit:
 def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple[str, str, str]]) -> None:
     """Headings and speakers' lines are as many as there are, however texts and names are broken."""
     hits = [_hit(text, name, thread, number) for number, (text, name, thread) in enumerate(said, 1)]
-    texts = recalled_lines(hits, "t")
+    texts = format_recalled(hits, "t")
     whole = "\n".join(fence("recalled", texts))
     assert find_tags(whole) == ["<memory", "</memory"]
     lines = whole.splitlines()[2:-1]
@@ -173,7 +173,7 @@ def test_no_message_passes_for_a_heading_or_for_another_speaker(said: list[tuple
 
 def test_name_of_a_speaker_is_cut_when_it_is_long() -> None:
     """A name cannot fill the prompt in addition to the budget."""
-    (_, _, line) = recalled_lines([_hit("said", "n" * 100_000, "t", 1)], "t")
+    (_, _, line) = format_recalled([_hit("said", "n" * 100_000, "t", 1)], "t")
     assert len(line) < 200
     assert line.endswith("(user): said")
 
@@ -181,4 +181,4 @@ def test_name_of_a_speaker_is_cut_when_it_is_long() -> None:
 def test_role_stands_alone_when_the_name_is_no_text() -> None:
     """Only a name that is text, and not empty, is shown."""
     for name in (None, 5, "", ["Ann"]):
-        assert recalled_lines([_hit("said", name, "t", 1)], "t")[-1] == "  09:05 user: said"
+        assert format_recalled([_hit("said", name, "t", 1)], "t")[-1] == "  09:05 user: said"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cast
 
-from recollect.agent.prompt import Prompt, check_run_id, last_shown, note_shown, prompt_messages
+from recollect.agent.prompt import Prompt, check_run_id, get_last_shown, note_shown, parse_prompt
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, Plan
 from recollect.agent.stream import RunStream, SyncStream
@@ -13,7 +13,7 @@ from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
 from recollect.pipeline.assembly import Item, expand_providers
-from recollect.pipeline.context import Ids, RunIds, RunState, run_ids
+from recollect.pipeline.context import Ids, RunIds, RunState, parse_run_ids
 from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
 from recollect.pipeline.run import PipelineRun
 from recollect.trace import Trace
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-_MOST_STEPS = 20
+_DEFAULT_MAX_STEPS = 20
 
 
 class Agent:
-    """A model that remembers, behind guards.
+    """A model with memory and guards.
 
-    Processors run in the order given, each provider replaced by its own. `memory` goes behind the guards on
-    both sides. One agent serves many runs at once.
+    Processors run in the order given; a provider is replaced by its processors. `memory` runs after the
+    guards on both sides. One agent serves many runs at once.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part, all but the model by keyword
@@ -43,32 +43,32 @@ class Agent:
         memory: Memory | ProcessorProvider | None = None,
         input_processors: Sequence[Item] = (),
         output_processors: Sequence[Item] = (),
-        max_steps: int = _MOST_STEPS,
+        max_steps: int = _DEFAULT_MAX_STEPS,
         limit_answer: str = "",
         trace_content: bool = False,
     ) -> None:
-        """Put the pipeline together; what is wrong with it is said now, not at the first run.
+        """Build the pipeline; mistakes in the lists raise now, not at the first run.
 
-        A model's name and the arguments of tools are looked into at the first run, before anything is
-        asked: that takes the extra `agent`, which an agent can be made without. `max_steps` is how often the
-        model may be asked in one run, and `limit_answer` what is answered when it still wants tools then.
-        `trace_content` puts message text into OpenTelemetry spans.
+        The model's name and the tools' arguments are checked at the first run, because that needs the extra
+        `agent`. `max_steps` is the maximum number of requests to the model in one run. `limit_answer` is the
+        answer if the model still calls tools then. `trace_content` puts message text into OpenTelemetry
+        spans.
         """
         self._model = check_model(model, "model", "a name, a Pydantic AI model or 'offline'")
         self._instructions = check_text(instructions, "instructions")
-        provider = _checked_memory(memory)
+        provider = _check_memory(memory)
         self._input_side = expand_providers(input_processors, "input", provider)
         self._output_side = expand_providers(output_processors, "output", provider)
-        # Only there does memory write, so only there are its tools of any use.
+        # Memory writes on the output side, so its tools are of use only there.
         owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
-        self._tools = (*_checked_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
+        self._tools = (*_check_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
         self._max_steps = check_int(max_steps, "max_steps", minimum=1)
         self._limit_answer = check_text(limit_answer, "limit_answer")
         self._trace_content = trace_content
         self._provider: ModelProvider | None = None
         given = (memory, *input_processors, *output_processors)
         self._memories = [*{id(item): item for item in given if isinstance(item, Memory)}.values()]
-        # What is kept in memory belongs to one event loop: that of the memory's own sync calls.
+        # A store in memory belongs to one event loop: the one that `memory.sync` uses.
         self.portals = self._memories[0].portals if self._memories else PortalHolder("agent")
 
     async def generate(
@@ -81,14 +81,19 @@ class Agent:
         context: Mapping[str, object] | None = None,
         **ids: Unpack[Ids],
     ) -> Result:
-        """Answer a prompt and return the result; a trip is `result.tripwire` unless it is to be raised.
+        """Answer a prompt and return the result; a trip is in `result.tripwire`, or raised on request.
 
-        `context` is for the run's processors, which find it as `ctx.context`.
+        `context` is for the run's processors, which read it as `ctx.context`.
         """
         run = self._new_run(
-            prompt, run_id, run_ids(ids), on_memory_error=on_memory_error, context=context, chunked=False
+            prompt,
+            run_id,
+            parse_run_ids(ids),
+            on_memory_error=on_memory_error,
+            context=context,
+            chunked=False,
         )
-        result = await run.to_end()
+        result = await run.run_to_end()
         if raise_on_tripwire and result.tripwire is not None:
             raise result.tripwire
         return result
@@ -104,11 +109,11 @@ class Agent:
         context: Mapping[str, object] | None = None,
         **ids: Unpack[Ids],
     ) -> RunStream:
-        """Answer a prompt as a stream of events; use `async with` to leave early without loose ends."""
+        """Answer a prompt as a stream of events; with `async with`, leaving early also ends the run."""
         run = self._new_run(
             prompt,
             run_id,
-            run_ids(ids),
+            parse_run_ids(ids),
             on_memory_error=on_memory_error,
             context=context,
             save_partial=save_partial,
@@ -116,17 +121,17 @@ class Agent:
         return RunStream(run, raise_on_tripwire=raise_on_tripwire, note=partial(note_shown, self))
 
     def get_last_messages(self) -> list[Message]:
-        """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
-        return last_shown(self)
+        """Return the last prompt that the model was shown in this task."""
+        return get_last_shown(self)
 
     async def close(self) -> None:
-        """Close the memory that the agent was given, unless somebody has entered it."""
+        """Close the agent's memory, unless an `async with` block of it is running."""
         for memory in self._memories:
             if not memory.is_entered:
                 await memory.close()
 
     async def __aenter__(self) -> Self:
-        """Enter the agent's memory too: it stays open for whoever has entered it."""
+        """Enter the agent's memory too: it stays open until the last `async with` block ends."""
         for memory in self._memories:
             await memory.__aenter__()
         return self
@@ -151,13 +156,13 @@ class Agent:
         save_partial: bool = False,
         chunked: bool = True,
     ) -> AgentRun:
-        """Check a call and prepare its run; nothing is asked or read yet."""
+        """Check a call and prepare its run; no model or store is used yet."""
         if on_memory_error not in ("return", "raise"):
             raise InvalidArgumentError(
                 "on_memory_error", f"must be 'return' or 'raise', not {on_memory_error!r:.60}"
             )
         name = new_message_id() if run_id is None else check_run_id(run_id)
-        messages = prompt_messages(prompt, name)
+        messages = parse_prompt(prompt, name)
         provider = self._get_provider()
         plan = Plan(
             provider=provider,
@@ -172,7 +177,7 @@ class Agent:
             may_be_stored=run_id is not None,
         )
         state = RunState(
-            name, ids, Trace(), self._instructions, provider.ask, context=_checked_context(context)
+            name, ids, Trace(), self._instructions, provider.ask, context=_check_context(context)
         )
         return AgentRun(plan, PipelineRun(self._input_side, self._output_side, state), messages)
 
@@ -184,18 +189,18 @@ class Agent:
         return self._provider
 
 
-def _generate(
+def _make_generate(
     method: Callable[Concatenate[Agent, P], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate["SyncAgent", P], Result]:
-    """Return the sync side of `generate`: it also brings back what was shown, known to the portal alone."""
+    """Return `generate` for sync code; it also copies what was shown out of the portal's context."""
 
     async def answer(
         agent: Agent, *args: P.args, **kwargs: P.kwargs
     ) -> tuple[Result | Exception, list[Message]]:
         try:
-            return await method(agent, *args, **kwargs), last_shown(agent)
-        except Exception as error:  # noqa: BLE001 - it is raised where it belongs
-            return error, last_shown(agent)
+            return await method(agent, *args, **kwargs), get_last_shown(agent)
+        except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+            return error, get_last_shown(agent)
 
     def call(face: "SyncAgent", *args: P.args, **kwargs: P.kwargs) -> Result:
         result, shown = face.call(answer, *args, **kwargs)
@@ -207,10 +212,10 @@ def _generate(
     return as_twin(call, method)
 
 
-def _stream(
+def _make_stream(
     method: Callable[Concatenate[Agent, P], RunStream],
 ) -> Callable[Concatenate["SyncAgent", P], Iterator[Event]]:
-    """Return the sync side of `stream`."""
+    """Return `stream` for sync code."""
 
     def call(face: "SyncAgent", *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
         return face.events_of(method, *args, **kwargs)
@@ -221,12 +226,12 @@ def _stream(
 class SyncAgent(ClosingFace[Agent]):
     """The methods of `Agent` for sync code: `agent.sync`."""
 
-    generate = _generate(Agent.generate)
-    stream = _stream(Agent.stream)
+    generate = _make_generate(Agent.generate)
+    stream = _make_stream(Agent.stream)
 
     def get_last_messages(self) -> list[Message]:
-        """Return what the model was last shown in this task; a run that did not reach it changes nothing."""
-        return last_shown(self._subject)
+        """Return the last prompt that the model was shown in this task."""
+        return get_last_shown(self._subject)
 
     def note(self, shown: list[Message]) -> None:
         """Remember in the caller's task what the model was shown."""
@@ -235,7 +240,7 @@ class SyncAgent(ClosingFace[Agent]):
     def events_of(
         self, method: Callable[Concatenate[Agent, P], RunStream], *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[Event]:
-        """Go through the events of a stream."""
+        """Yield the events of a stream."""
         stream = method(self._subject, *args, **kwargs)
         try:
             for event in SyncStream(self._portals.get(), stream):
@@ -245,7 +250,7 @@ class SyncAgent(ClosingFace[Agent]):
             self.note(stream.prompt)
 
 
-def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:
+def _check_tools(tools: object) -> tuple[Callable[..., object], ...]:
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         raise InvalidArgumentError("tools", f"must be a list of functions, not {tools!r:.60}")
     for tool in cast("Sequence[object]", tools):
@@ -254,7 +259,7 @@ def _checked_tools(tools: object) -> tuple[Callable[..., object], ...]:
     return tuple(cast("Sequence[Callable[..., object]]", tools))
 
 
-def _checked_context(context: object) -> dict[str, object]:
+def _check_context(context: object) -> dict[str, object]:
     if context is None:
         return {}
     if not isinstance(context, Mapping):
@@ -262,12 +267,12 @@ def _checked_context(context: object) -> dict[str, object]:
     return dict(cast("Mapping[str, object]", context))
 
 
-def _checked_memory(memory: object) -> ProcessorProvider | None:
-    """Return what is given as `memory=`, with advice for what is often given in its place."""
+def _check_memory(memory: object) -> ProcessorProvider | None:
+    """Return the value of `memory=`; common mistakes raise with advice."""
     if memory is None:
         return None
     if isinstance(memory, str):
-        raise InvalidArgumentError("memory", "is an address; use a Memory: memory=Memory(url)")
+        raise InvalidArgumentError("memory", "is a URL or path; use a Memory: memory=Memory(url)")
     if isinstance(memory, type):
         raise InvalidArgumentError("memory", f"is a class; use a Memory: memory={memory.__name__}()")
     if isinstance(memory, Processor):

@@ -1,4 +1,4 @@
-"""What the agent asks of a model, and the models that need no provider."""
+"""The interface of local models, and the offline model."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class StepEnd:
 
 
 ModelPart: TypeAlias = str | ToolCall | StepEnd
-"""What a model gives: text in chunks, complete tool calls, and the end."""
+"""A part of a model's answer: text in chunks, complete tool calls, and the end."""
 
 
 @runtime_checkable
 class LocalModel(Protocol):
-    """A model in plain Python: it is shown the messages and yields text and tool calls."""
+    """A model in plain Python: it takes the messages and yields text and tool calls."""
 
     def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Answer the messages."""
@@ -32,17 +32,17 @@ class LocalModel(Protocol):
 
 
 OFFLINE = "I am the offline model"
-"""How everything begins that the offline model says."""
+"""Begins every answer of the offline model."""
 
-_MOST_QUOTES = 3
+_MAX_QUOTES = 3
 
 
 class OfflineModel:
-    """Answers without any model, by quoting what memory brought in, and says so."""
+    """Answers without a language model: it quotes what memory inserted, and says so."""
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Quote the remembered texts that share the most words with the question."""
-        found = quotes(messages)
+        found = find_quotes(messages)
         yield f"{OFFLINE}: I only quote memory."
         if not found:
             yield " It holds nothing about this yet."
@@ -50,7 +50,7 @@ class OfflineModel:
             yield f"\n- {quote}"
 
 
-def quotes(messages: Sequence[Message]) -> list[str]:
+def find_quotes(messages: Sequence[Message]) -> list[str]:
     """Return the remembered texts that share the most words with the last message, in their order."""
     from recollect.text.terms import terms_of
 
@@ -60,15 +60,15 @@ def quotes(messages: Sequence[Message]) -> list[str]:
         for place, message in enumerate(messages)
         for line, (text, quote) in enumerate(_read_remembered(message))
     ]
-    # Of what was said the latest counts, of what was recalled, in one message, the first: it fits best.
+    # Of equal scores, later messages win; within one message of recalled lines, the first: it fits best.
     best = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], -item[1][0], item[1][1]))
-    return [quote for _, _, quote in sorted(best[:_MOST_QUOTES], key=lambda item: item[1])]
+    return [quote for _, _, quote in sorted(best[:_MAX_QUOTES], key=lambda item: item[1])]
 
 
 def _read_remembered(message: Message) -> Iterator[tuple[str, str]]:
-    """Return what a message has from memory, as texts to compare and texts to say."""
+    """Yield the remembered texts of a message, each as (text to compare, text to say)."""
     if message.origin == "memory" and message.role != "system":
-        if not message.text.startswith(OFFLINE):  # its own words, which quote memory themselves
+        if not message.text.startswith(OFFLINE):  # its own answers quote memory already
             yield message.text, f"{message.role} said: {message.text}"
     elif message.kind == "snapshot":
         for note in quoted_texts(message):

@@ -1,7 +1,7 @@
-"""What a run is asked, checked and made into messages; and what each agent's model was last shown.
+"""Parses the prompt of a run into messages, and remembers what each agent's model was last shown.
 
-One context variable serves all agents, because a context never lets go of a variable. Its value is replaced
-and never changed, because tasks share it with those that they start.
+One context variable serves all agents, because a context never releases a variable. Its value is replaced and
+never changed, because tasks share it with the tasks that they start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,20 +15,20 @@ from recollect.tool_pairs import pair_calls
 from recollect.validation import check_id, check_text
 
 Prompt: TypeAlias = str | Message | Sequence[Message | Mapping[str, object]]
-"""What a run may be given: text, a message, or a list of messages (also as dicts with role and content)."""
+"""The prompt of a run: text, a message, or a list of messages (also as dicts with role and content)."""
 
 _FIELDS = {"role", "content", "id", "metadata", "created_at"}
-_LONGEST_RUN_ID = 400  # bytes; the ids of its messages are longer by a suffix
+_MAX_RUN_ID_BYTES = 400  # message ids add a suffix to it
 
 
 def check_run_id(run_id: str) -> str:
-    """Return the id of a run, if its messages can be named after it."""
-    check_text(run_id, "run_id", max_bytes=_LONGEST_RUN_ID)
+    """Check a run id; message ids begin with it, so that it must be shorter than other ids."""
+    check_text(run_id, "run_id", max_bytes=_MAX_RUN_ID_BYTES)
     return check_id(run_id, "run_id")
 
 
-def prompt_messages(prompt: object, run_id: str) -> list[Message]:
-    """Return a prompt as messages; the last of them is what is to be answered."""
+def parse_prompt(prompt: object, run_id: str) -> list[Message]:
+    """Return a prompt as messages; the last of them is the one to answer."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
     elif isinstance(prompt, Message):
@@ -36,13 +36,13 @@ def prompt_messages(prompt: object, run_id: str) -> list[Message]:
     if not isinstance(prompt, Sequence):
         raise InvalidArgumentError("prompt", f"must be text, a message or a list of them, not {prompt!r:.60}")
     items = cast("Sequence[object]", prompt)
-    messages = [_message(item, f"{run_id}:prompt.{place:04d}") for place, item in enumerate(items)]
+    messages = [_to_message(item, f"{run_id}:prompt.{place:04d}") for place, item in enumerate(items)]
     _check_end(messages)
     _check_ids(messages, run_id)
     return messages
 
 
-def _message(item: object, made_id: str) -> Message:
+def _to_message(item: object, made_id: str) -> Message:
     if isinstance(item, Message):
         return item.replace(origin="input", kind=None)
     if not isinstance(item, Mapping):
@@ -57,7 +57,7 @@ def _message(item: object, made_id: str) -> Message:
 
 
 def _check_end(messages: Sequence[Message]) -> None:
-    """Refuse a prompt that asks nothing: its end must be the user's words or file, or a tool's result."""
+    """Raise unless the prompt ends with text or a file of the user, or with a tool result."""
     conversation = [message for message in messages if message.role != "system"]
     if not any(message.parts for message in conversation):
         raise InvalidArgumentError("prompt", "must not be empty")
@@ -65,7 +65,7 @@ def _check_end(messages: Sequence[Message]) -> None:
     if last.role == "tool":
         _check_results(conversation)
     elif last.role == "assistant":
-        raise InvalidArgumentError("prompt", "ends with the assistant's words; add what is to be answered")
+        raise InvalidArgumentError("prompt", "ends with an assistant message; add the message to answer")
     elif not last.text.strip() and not any(isinstance(part, FilePart) for part in last.parts):
         raise InvalidArgumentError("prompt", "must not be empty: its last message says nothing")
 
@@ -83,7 +83,7 @@ def _check_ids(messages: Sequence[Message], run_id: str) -> None:
         if message.id.startswith(f"{run_id}:") and not message.id.startswith(f"{run_id}:prompt."):
             raise InvalidArgumentError(
                 "prompt",
-                f"the id {message.id!r:.60} is one that the answer of this run may get; choose another",
+                f"the id {message.id!r:.60} is reserved for the answer of this run; choose another",
             )
 
 
@@ -93,7 +93,7 @@ _shown: ContextVar[WeakKeyDictionary[object, list[Message]] | None] = ContextVar
 
 
 def note_shown(agent: object, messages: list[Message]) -> None:
-    """Remember what an agent's model was shown; a run that asked no model changes nothing."""
+    """Remember what an agent's model was shown; no messages change nothing."""
     earlier = _shown.get()
     if not messages or (earlier is not None and earlier.get(agent) is messages):
         return
@@ -102,6 +102,6 @@ def note_shown(agent: object, messages: list[Message]) -> None:
     _shown.set(known)
 
 
-def last_shown(agent: object) -> list[Message]:
+def get_last_shown(agent: object) -> list[Message]:
     """Return what an agent's model was last shown in this task."""
     return list((_shown.get() or {}).get(agent, []))

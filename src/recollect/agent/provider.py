@@ -1,8 +1,8 @@
-"""The one file that knows Pydantic AI: models, providers and tool schemas come from there.
+"""The one file that imports Pydantic AI: models, providers and tool schemas come from there.
 
-Only its model layer is used (`pydantic_ai.direct`), one request at a time. Its agent loop would run tools
-and keep history by itself, with none of our guards in between, and some of its hooks have been seen to let
-out what was redacted elsewhere. Here the loop is ours (`run.py`): the model is shown exactly our list.
+We use only its model layer (`pydantic_ai.direct`), one request at a time. Its agent loop runs tools and keeps
+history by itself, without our guards, and some of its hooks released text that another had redacted. So the
+loop is ours (`run.py`), and the model is shown exactly our list of messages.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ class ModelProvider:
     """A model with tools."""
 
     def __init__(self, model: object, tools: Sequence[Callable[..., object]]) -> None:
-        """Find the model and describe the tools; nothing is sent yet."""
+        """Resolve the model and describe the tools; no request is sent yet."""
         self._model = resolve_model(model)
-        self._tools = _by_name([_tool(function) for function in tools])
+        self._tools = _index_by_name([_make_tool(function) for function in tools])
         self._parameters = ModelRequestParameters(
             function_tools=[tool.tool_def for tool in self._tools.values()]
         )
@@ -55,9 +55,9 @@ class ModelProvider:
     def step(
         self, messages: Sequence[Message], instructions: str, said: Mapping[str, object]
     ) -> AsyncGenerator[ModelPart]:
-        """Ask the model once; yield its text as it comes, then its tool calls, then the end.
+        """Send one request; yield the model's text as it comes, then its tool calls, then the end.
 
-        `said` has the provider's own form of what the model said earlier in this run, by message id.
+        `said` has the provider's own responses of earlier steps of this run, by message id.
         """
         if isinstance(self._model, Model):
             request = to_model_messages(messages, instructions, said)
@@ -65,7 +65,7 @@ class ModelProvider:
         return _respond(self._model, messages)
 
     async def run_tool(self, call: ToolCall) -> ToolResult:
-        """Run the tool that a call names; whatever goes wrong becomes a result that the model is told."""
+        """Run the tool of a call; any failure becomes an error result for the model."""
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
@@ -83,27 +83,27 @@ class ModelProvider:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            problem = "The tool failed: it gave up something that it was waiting for."
+            problem = "The tool failed: it was cancelled."
         except ValidationError as error:
             problem = f"The arguments do not fit: {error}"
         except (PydanticSerializationError, InvalidArgumentError) as error:
             problem = f"The tool's answer is not JSON: {error}"
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model is to hear of it
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             problem = f"The tool failed: {type(error).__name__}: {error}"
         else:
             return ToolResult(call.id, call.name, content)
         return _fail(call, clean_text(problem))
 
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the model, or another one, once for a value of a type."""
+        """Ask the model, or another one, for a value of a type, in one request."""
         chosen = self._model if model is None else resolve_model(model)
         if not isinstance(chosen, Model):
             raise ModelNotAskableError(
-                "this model cannot be asked for values, as the offline one cannot; "
-                "give the processor another model, or do without"
+                "local models, such as the offline one, cannot be asked for values; "
+                "give the processor a model of its own"
             )
         try:
-            # Without a second try: what a processor asks costs one request, and no more.
+            # No retries: a question of a processor costs one request.
             answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
         except _MODEL_FAULTS as error:
             raise ModelError(f"the model that a processor asked failed: {error}") from error
@@ -116,7 +116,7 @@ async def _request(
     try:
         async with direct.model_request_stream(model, request, model_request_parameters=parameters) as stream:
             async for event in stream:
-                if text := _text_of(event):
+                if text := _get_text(event):
                     yield clean_text(text)
             response = stream.get()
     except _MODEL_FAULTS as error:
@@ -124,7 +124,7 @@ async def _request(
     is_as_said = True
     for part in response.parts:
         if isinstance(part, pa.ToolCallPart):
-            call = _call(part)
+            call = _parse_call(part)
             is_as_said = is_as_said and (call.id, call.name) == (part.tool_call_id, part.tool_name)
             yield call
     usage = Usage(1, response.usage.input_tokens, response.usage.output_tokens)
@@ -132,18 +132,18 @@ async def _request(
 
 
 async def _respond(model: LocalModel, messages: Sequence[Message]) -> AsyncGenerator[ModelPart]:
-    """Let a local model answer; as with any other, its calls come after its text."""
+    """Let a local model answer; its calls come after its text, as with any other model."""
     calls: list[ToolCall] = []
-    # A model need not be an async generator, but most are, and then it must end where the run does.
+    # Most local models are async generators, which must be closed when the run ends.
     async with aclosing(cast("AsyncGenerator[object]", model.respond(messages))) as parts:
         async for part in parts:
             if isinstance(part, str):
                 if part:
                     yield clean_text(part)
             elif isinstance(part, ToolCall):
-                calls.append(_storable_call(part))
+                calls.append(_make_storable(part))
             else:
-                raise ModelError(f"the model gave a {type(part).__name__}; yield str and ToolCall values")
+                raise ModelError(f"the model yielded a {type(part).__name__}; yield str and ToolCall values")
     for call in calls:
         yield call
     yield StepEnd(Usage(1))
@@ -175,18 +175,20 @@ def find_embedder(name: str) -> object:
         ) from error
 
 
-def _by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
+def _index_by_name(tools: Sequence[Tool[None]]) -> dict[str, Tool[None]]:
     found: dict[str, Tool[None]] = {}
     for tool in tools:
         if tool.name in found:
             raise InvalidArgumentError("tools", f"two tools are called {tool.name!r}; rename one")
         if not tool.name.isidentifier():
-            raise InvalidArgumentError("tools", f"{tool.name!r} is no name for a tool; give the function one")
+            raise InvalidArgumentError(
+                "tools", f"{tool.name!r} is not a valid name of a tool; use a named function"
+            )
         found[tool.name] = tool
     return found
 
 
-def _tool(function: Callable[..., object]) -> Tool[None]:
+def _make_tool(function: Callable[..., object]) -> Tool[None]:
     if not callable(function):
         raise InvalidArgumentError("tools", f"{function!r:.60} is not a function")
     try:
@@ -198,7 +200,7 @@ def _tool(function: Callable[..., object]) -> Tool[None]:
         ) from error
 
 
-def _text_of(event: object) -> str:
+def _get_text(event: object) -> str:
     if isinstance(event, pa.PartDeltaEvent):
         return event.delta.content_delta if isinstance(event.delta, pa.TextPartDelta) else ""
     if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
@@ -207,38 +209,38 @@ def _text_of(event: object) -> str:
 
 
 class BrokenCall(ToolCall):
-    """A call whose arguments are no JSON object: it is shown and answered, but no tool is run for it."""
+    """A call whose arguments are not a JSON object: it gets an error result, and no tool runs."""
 
     __slots__ = ()
 
 
-def _call(part: pa.ToolCallPart) -> ToolCall:
+def _parse_call(part: pa.ToolCallPart) -> ToolCall:
     try:
         arguments = part.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):
-        return _broken_call(part.tool_call_id, part.tool_name, part.args_as_json_str())
-    return _storable_call(ToolCall(part.tool_call_id, part.tool_name, arguments))
+        return _make_broken_call(part.tool_call_id, part.tool_name, part.args_as_json_str())
+    return _make_storable(ToolCall(part.tool_call_id, part.tool_name, arguments))
 
 
-def _storable_call(call: ToolCall) -> ToolCall:
-    """Return a call that can be stored; whatever its name and id are, the model can be told about it."""
+def _make_storable(call: ToolCall) -> ToolCall:
+    """Return a call that can be stored, with its name and id trimmed or made up if necessary."""
     try:
         arguments = cast("dict[str, object]", clean_json(dict(call.arguments)))
         check_json(arguments, "arguments")
     except (ValueError, TypeError):
-        return _broken_call(call.id, call.name, repr(call.arguments))
-    return ToolCall(_as_id(call.id) or new_message_id(), _as_id(call.name) or "unnamed", arguments)
+        return _make_broken_call(call.id, call.name, repr(call.arguments))
+    return ToolCall(_trim_id(call.id) or new_message_id(), _trim_id(call.name) or "unnamed", arguments)
 
 
-def _broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
+def _make_broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
     return BrokenCall(
-        _as_id(call_id) or new_message_id(),
-        _as_id(name) or "unnamed",
+        _trim_id(call_id) or new_message_id(),
+        _trim_id(name) or "unnamed",
         {"invalid_json": clean_text(arguments)},
     )
 
 
-def _as_id(text: str) -> str:
+def _trim_id(text: str) -> str:
     return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
 
 
@@ -249,15 +251,15 @@ def _fail(call: ToolCall, problem: str) -> ToolResult:
 def to_model_messages(
     messages: Sequence[Message], instructions: str, said: Mapping[str, object]
 ) -> list[pa.ModelMessage]:
-    """Write our messages in the model layer's form, without tool calls and results that lack each other."""
-    paired = _paired_calls(messages)
+    """Convert messages to Pydantic AI's, without tool calls and results that lack each other."""
+    paired = _find_pairs(messages)
     out: list[pa.ModelMessage] = []
     for message in messages:
         if message.role == "assistant":
-            response = said.get(message.id) or _response(message, paired)
+            response = said.get(message.id) or _to_response(message, paired)
             if response is not None:
                 out.append(cast("pa.ModelResponse", response))
-        elif parts := _request_parts(message, paired):
+        elif parts := _to_request_parts(message, paired):
             if out and isinstance(out[-1], pa.ModelRequest):
                 parts = [*out.pop().parts, *parts]
             out.append(pa.ModelRequest(parts=cast("list[pa.ModelRequestPart]", parts)))
@@ -268,8 +270,8 @@ def to_model_messages(
     return out
 
 
-def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
-    """Return which calls and results have each other, as (message id, call id)."""
+def _find_pairs(messages: Sequence[Message]) -> set[tuple[str, str]]:
+    """Return the calls and results that belong together, as (message id, call id)."""
     return {
         (messages[index].id, pair.call.id)
         for pair in pair_calls(messages)
@@ -277,7 +279,7 @@ def _paired_calls(messages: Sequence[Message]) -> set[tuple[str, str]]:
     }
 
 
-def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:
+def _to_response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelResponse | None:
     parts: list[pa.ModelResponsePart] = []
     for part in message.parts:
         if isinstance(part, TextPart) and part.text:
@@ -287,7 +289,7 @@ def _response(message: Message, paired: set[tuple[str, str]]) -> pa.ModelRespons
     return pa.ModelResponse(parts=parts) if parts else None
 
 
-def _request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
+def _to_request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
     if message.role == "tool":
         return [
             pa.ToolReturnPart(result.name, result.content, result.call_id)
@@ -296,12 +298,12 @@ def _request_parts(message: Message, paired: set[tuple[str, str]]) -> list[Any]:
         ]
     if message.role == "system" and message.origin != "memory":
         return [pa.SystemPromptPart(message.text)]
-    files = [_file(part) for part in message.parts if isinstance(part, FilePart)]
+    files = [_to_file(part) for part in message.parts if isinstance(part, FilePart)]
     content: Any = [message.text, *files] if files else message.text
     return [pa.UserPromptPart(content)]
 
 
-def _file(part: FilePart) -> object:
+def _to_file(part: FilePart) -> object:
     if part.data is not None:
         return pa.BinaryContent.from_data_uri(f"data:{part.media_type};base64,{part.data}")
     if part.media_type.startswith("image/"):

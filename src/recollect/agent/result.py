@@ -1,4 +1,4 @@
-"""What a run gives back, at its end and on the way."""
+"""The result of a run, and the events of its stream."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
@@ -9,12 +9,12 @@ from recollect.trace import Trace
 from recollect.validation import as_json
 
 EventType: TypeAlias = Literal["text", "tool_call", "tool_result", "tripwire", "done"]
-"""What an event of a stream is about."""
+"""The type of an event of a stream."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """What a run used of the model."""
+    """The requests and tokens of a run."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -25,9 +25,9 @@ class Usage:
 class Result:
     """The outcome of a run.
 
-    `text` is all text that was released, `messages` the turn as it was kept or would have been, `prompt` what
-    the model was last shown. `saved` says whether memory has kept the turn; the trace says why not.
-    `tripwire` is what stopped the run, or None.
+    `text` is all released text, `messages` the turn as memory stores it, `prompt` what the model was last
+    shown. `saved` says whether memory has stored the turn; if not, the trace says why. `tripwire` is what
+    stopped the run, or None.
     """
 
     run_id: str
@@ -57,7 +57,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happens in a stream; only the field that belongs to its type is set."""
+    """One event of a stream; only the field of its type is set."""
 
     type: EventType
     text: str = ""
@@ -67,7 +67,7 @@ class Event:
     result: Result | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the event as JSON: its type, and the field that belongs to it."""
+        """Return the event as JSON: its type, and the field of that type."""
         fields: dict[str, object] = {"text": self.text} if self.type == "text" else {}
         for name, part in (("tool_call", self.tool_call), ("tool_result", self.tool_result)):
             if part is not None:

@@ -1,14 +1,14 @@
 """One run of an agent: a model and its tools, around a turn through the pipeline.
 
-`generate` and `stream` are the same machine; `generate` only feeds each answer of the model in one chunk.
-A run is in one phase at a time. Each phase is a method that does one thing, says which phase is next, and
-returns what was released on the way:
+`generate` and `stream` share this code; `generate` only sends each answer of the model in one chunk. A run is
+in one phase at a time. Each phase is a method that does one thing, sets the next phase, and returns what was
+released:
 
     begin ─▶ ask ─▶ read … read ─▶ guard_call … ─▶ run_tools ─▶ take_result … ─▶ next_step ─▶ ask …
       └─▶ replay …        └─▶ finish ─▶ commit
 
-So whatever is released is handed to the reader before anything else happens: a run that is left or stopped
-between two phases has shown exactly what it counts as shown.
+So the reader gets what is released before anything else happens: a run that is aborted between two phases has
+shown exactly what it counts as shown.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from recollect.agent.models import ModelPart, StepEnd
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
 from recollect.messages import ABORTED, Message, ToolCall, ToolResult
-from recollect.pipeline.context import TripWire, tools_of
+from recollect.pipeline.context import TripWire, bind_tools
 from recollect.pipeline.processor import StreamPart, TextDelta
-from recollect.pipeline.recovery import Seen
+from recollect.pipeline.recovery import Delivery
 from recollect.pipeline.run import PipelineRun
-from recollect.pipeline.turn import Answer, assistant_id, steps_of_stored
+from recollect.pipeline.turn import Answer, assistant_id, split_stored_turn
 from recollect.validation import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("recollect")
 
-_LONGEST_ANSWER = MAX_TEXT_BYTES // 2  # in bytes; guards may make a text longer
+_MAX_ANSWER_BYTES = MAX_TEXT_BYTES // 2  # guards may make a text longer
 
 OnMemoryError: TypeAlias = Literal["return", "raise"]
-"""What happens when memory cannot save: the answer is returned all the same, or the error raised."""
+"""What happens if memory cannot save: the answer is returned nevertheless, or the error raised."""
 
 _Phase: TypeAlias = Callable[[], Awaitable[list[StreamPart]]]
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a run needs to know of its agent and its call."""
+    """The settings of a run, from its agent and its call."""
 
     provider: "ModelProvider"
     instructions: str
@@ -60,7 +60,7 @@ class Plan:
 
 @dataclass(slots=True)
 class _ModelStep:
-    """One answer of the model while it is read, and the tool round that follows."""
+    """One answer of the model while it is read, and its tool calls and results."""
 
     number: int
     parts: AsyncGenerator[ModelPart]
@@ -79,7 +79,7 @@ class _ModelStep:
         return [item for item in self.said if isinstance(item, ToolCall)]
 
     def messages(self, run_id: str) -> list[Message]:
-        """Return the step as the model is shown it next: its own words, and results as guards left them."""
+        """Return the step for the next request: the model's own text, and the results after the guards."""
         shown = Answer(run_id)
         for part in (TextDelta(self.text), *self.calls, *self.shown_results):
             shown.add(self.number, part)
@@ -97,39 +97,39 @@ class AgentRun:
         self._step: _ModelStep | None = None
         self._steps_done = 0
         self._replayed: Iterator[tuple[int, StreamPart]] = iter(())
-        self._responses: dict[str, object] = {}  # the provider's own form of what the model said, by id
+        self._responses: dict[str, object] = {}  # the provider's own responses, by message id
         self._model_failed = False
         self._reading: _Phase = self._read
         self._phase: _Phase | None = self._begin
         self.state = pipeline.state
-        self.seen = Seen()
-        self.until_seen: Callable[[], Awaitable[None]] = _at_once
+        self.delivery = Delivery()
+        self.wait_for_reader: Callable[[], Awaitable[None]] = _do_not_wait
         self.result = Result(self.state.run_id, trace=self.state.trace)
 
-    async def to_end(self) -> Result:
+    async def run_to_end(self) -> Result:
         """Run to the end and return the result."""
         async for _ in self.events():
             pass
         return self.result
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Run to the end and yield what is released on the way; a trip is the last event."""
+        """Run to the end and yield what is released; a trip is the last event."""
         started = time.time_ns()
         failure: Exception | None = None
         try:
             try:
                 while self._phase is not None:
                     if self._phase is not self._reading:
-                        await self.until_seen()
+                        await self.wait_for_reader()
                     for part in await self._phase():
-                        yield _event(part)
+                        yield _to_event(part)
             finally:
                 await self._close_model()
         except TripWire as trip:
             yield self._note_trip(trip)
         except BaseException as error:
             failure = error if isinstance(error, Exception) else None
-            # A guard that fails is fail-closed: only a run that was left, or whose model failed, is kept.
+            # Guards fail closed: a partial turn is saved only if the reader left or the model failed.
             if self._model_failed or isinstance(error, asyncio.CancelledError | GeneratorExit):
                 await self._save_partial()
             raise
@@ -141,17 +141,17 @@ class AgentRun:
     async def _begin(self) -> list[StreamPart]:
         self._messages = list(await self._pipeline.begin(self._prompt))
         self._phase = self._ask
-        # An id that the caller chose may be that of a run that was committed before.
+        # If the caller chose the id, an earlier run may have committed it.
         if self._plan.may_be_stored and (stored := await self._pipeline.find_stored()) is not None:
             self._pipeline.replay(stored)
-            self._replayed = steps_of_stored(stored.turn)
+            self._replayed = split_stored_turn(stored.turn)
             self._phase = self._replay
             self.result.saved = True
             self.result.finish_reason = ABORTED if stored.was_aborted else None
         return []
 
     async def _replay(self) -> list[StreamPart]:
-        """Say one part of a stored answer again."""
+        """Release the next part of a stored answer."""
         step, part = next(self._replayed, (0, None))
         if part is not None:
             return await self._pipeline.push(step, part)
@@ -177,14 +177,14 @@ class AgentRun:
         return await self._pipeline.push(self._steps_done, TextDelta(self._plan.limit_answer))
 
     async def _read(self) -> list[StreamPart]:
-        """Take one part of the model's answer; its text goes out as far as the output side releases it."""
+        """Read one part of the model's answer and push its text through the output side."""
         step = self._current_step
         try:
             part = await step.parts.__anext__()
         except StopAsyncIteration:
             return await self._end_step(step)
         except Exception:
-            await self.until_seen()  # what came before the failure reaches the reader first
+            await self.wait_for_reader()  # text before the failure reaches the reader first
             self._model_failed = True
             raise
         released = list[StreamPart]()
@@ -214,24 +214,24 @@ class AgentRun:
         return released
 
     async def _guard_call(self) -> list[StreamPart]:
-        """Show the next call of the step to the guards."""
+        """Send the next call of the step through the guards."""
         step = self._current_step
         calls = step.calls
         kept, released = await self._pipeline.tool_call(step.number, calls[len(step.kept_calls)])
         step.kept_calls.append(kept)
         if len(step.kept_calls) == len(calls):
-            # The last text before the call may be too much for a guard, which ends the answer there.
+            # The call flushes held text, at which a guard may end the answer.
             self._phase = self._run_tools if self.state.stop_reason is None else self._finish
         return released
 
     async def _run_tools(self) -> list[StreamPart]:
-        """Run the tools of a step at once; the first that trips ends the others."""
+        """Run the tools of a step concurrently; the first that trips cancels the others."""
         step = self._current_step
         tasks: list[asyncio.Task[ToolResult]] = []
         try:
             async with asyncio.TaskGroup() as group:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
-                    with tools_of(self.state, kept):
+                    with bind_tools(self.state, kept):
                         tasks.append(group.create_task(self._plan.provider.run_tool(call)))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -240,7 +240,7 @@ class AgentRun:
         return []
 
     async def _take_result(self) -> list[StreamPart]:
-        """Show the next result of the step to the guards."""
+        """Send the next result of the step through the guards."""
         step = self._current_step
         result = next(step.results, None)
         if result is None:
@@ -265,7 +265,7 @@ class AgentRun:
         released = await self._pipeline.finish()
         self.result.messages = self._pipeline.turn
         self.result.text = self._pipeline.text
-        # What a guard holds back to the end may show only then that the answer has to end before it.
+        # A guard may end the answer as late as here, in text that it held back.
         self.result.finish_reason = self.state.stop_reason or self.result.finish_reason
         return released
 
@@ -282,9 +282,9 @@ class AgentRun:
         return self._step
 
     def _limit_text(self, step: _ModelStep, text: str) -> str:
-        """Cut off an answer that no message could hold, and end it there."""
+        """Cut an answer at the maximum size of a message, and end it there."""
         size = len(text) if text.isascii() else len(text.encode())
-        left = _LONGEST_ANSWER - step.size
+        left = _MAX_ANSWER_BYTES - step.size
         step.size += size
         if size <= left:
             return text
@@ -299,7 +299,7 @@ class AgentRun:
         self.result.finish_reason = end.finish_reason
 
     def _note_trip(self, trip: TripWire) -> Event:
-        # Without a stream nobody has seen anything of the answer.
+        # Without a stream nobody has seen any of the answer.
         trip.released = self._pipeline.released_characters if self._plan.chunked else 0
         self.result.tripwire = trip
         self.result.text = ""
@@ -311,11 +311,11 @@ class AgentRun:
             await self._step.parts.aclose()
 
     async def _save_partial(self) -> None:
-        """Keep what the user saw of an aborted run, if the caller wants that.
+        """Save what the user saw of an aborted run, if the caller wants that.
 
-        The caller must hear why it was aborted, so that a failure here is only logged.
+        A failure here is only logged: the caller must see why the run was aborted.
         """
-        seen = self.seen.of(self._pipeline.released_messages())
+        seen = self.delivery.trim(self._pipeline.released_messages())
         if not self._plan.save_partial or not seen or self.result.saved:
             return
         try:
@@ -324,11 +324,11 @@ class AgentRun:
             _log.warning("what the user saw of an aborted run could not be saved: %s", error)
 
 
-async def _at_once() -> None:
-    """Do not wait: nobody reads along."""
+async def _do_not_wait() -> None:
+    """Return at once: without a stream there is no reader."""
 
 
-def _event(part: StreamPart) -> Event:
+def _to_event(part: StreamPart) -> Event:
     if isinstance(part, TextDelta):
         return Event("text", text=part.text)
     if isinstance(part, ToolResult):

@@ -1,8 +1,8 @@
 """A run as a stream of events, for async and for sync code.
 
-The run has a task of its own. It may read the model a few chunks ahead of its reader; for anything else it
-waits until the reader has taken all and asks for more. A reader that stops just lets go: the task is
-cancelled and closes what it had open, in order and in one place.
+The run has its own task. It may read the model a few chunks ahead of its reader. Before anything else it
+waits until the reader has taken all events and asks for more. If the reader stops, the task is cancelled and
+closes what it had open, in order and in one place.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from recollect.trace import Trace
 if TYPE_CHECKING:
     from recollect.pipeline.context import TripWire
 
-_MOST_AHEAD = 32  # chunks of an answer that may wait for their reader
+_MAX_AHEAD = 32  # chunks of an answer that may wait for their reader
 
 Item: TypeAlias = Event | BaseException | None
-"""What the task of a run hands over: an event, an error, or the end."""
+"""An item of the queue to the reader: an event, an error, or None for the end."""
 
 
 class RunStream:
@@ -37,7 +37,7 @@ class RunStream:
     def __init__(
         self, run: AgentRun, *, raise_on_tripwire: bool, note: Callable[[list[Message]], None]
     ) -> None:
-        """Prepare the run; it starts with the first event that is asked for."""
+        """Prepare the run; it starts when the first event is read."""
         self._run = run
         self._raise_on_tripwire = raise_on_tripwire
         self._note = note
@@ -54,7 +54,7 @@ class RunStream:
 
     @property
     def trace(self) -> Trace:
-        """What each processor has done up to now."""
+        """What each processor has done so far."""
         return self._run.state.trace
 
     @property
@@ -63,11 +63,9 @@ class RunStream:
         return self._run.result.prompt
 
     def __aiter__(self) -> Self:
-        """Go through the events."""
         return self
 
     async def __anext__(self) -> Event:
-        """Return the next event."""
         if self._tripwire is not None:
             tripwire, self._tripwire, self._has_ended = self._tripwire, None, True
             raise tripwire
@@ -83,7 +81,7 @@ class RunStream:
         finally:
             self._note_prompt()
         if type(item) is Event:
-            self._note_seen(item)
+            self._note_delivered(item)
             if self._raise_on_tripwire:
                 self._tripwire = item.tripwire
             return item
@@ -103,38 +101,36 @@ class RunStream:
         return self._run.result
 
     async def aclose(self) -> None:
-        """Leave the run: what was not committed is not saved, unless `save_partial` was asked for."""
+        """Abort the run: without `save_partial` nothing uncommitted is saved."""
         self._has_ended = True
         if self._task is not None and not self._task.done():
             _cancel(self._task)
             await asyncio.wait([self._task])
 
     async def __aenter__(self) -> Self:
-        """Return the stream itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the run."""
         await self.aclose()
 
     def __del__(self) -> None:
-        """End a run that nobody reads any more; this may happen in any thread."""
+        """End a run that nobody reads any more; the garbage collector may call this in any thread."""
         if self._task is not None and not self._task.done():
             call_in_loop(self._task.get_loop(), _cancel, self._task)
 
     def _begin(self) -> asyncio.Task[None]:
-        # The task must not know this object, or nobody would ever let go of it.
-        self._run.until_seen = self._handover.until_asked
+        # The task must not refer to this object, or it would never be collected.
+        self._run.wait_for_reader = self._handover.wait_until_asked
         serving = _serve(self._run.events(), self._handover)
         return asyncio.get_running_loop().create_task(serving)
 
-    def _note_seen(self, event: Event) -> None:
+    def _note_delivered(self, event: Event) -> None:
         if event.type == "text":
-            self._run.seen.characters += len(event.text)
+            self._run.delivery.characters += len(event.text)
         elif (part := event.tool_call or event.tool_result) is not None:
-            self._run.seen.tools.append(part)
+            self._run.delivery.tools.append(part)
 
     def _note_prompt(self) -> None:
         if self._noted is not self.prompt:
@@ -143,7 +139,7 @@ class RunStream:
 
 
 class _Handover:
-    """Between the task of a run and its reader: items that wait, and who waits for the other."""
+    """The queue between the task of a run and its reader; each side may wait for the other."""
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
@@ -151,7 +147,7 @@ class _Handover:
         self._run: asyncio.Future[None] | None = None
 
     async def take(self) -> Item:
-        """Return the next item, on the reader's side."""
+        """Return the next item; called by the reader."""
         if not self._items:
             if _is_waiting(self._reader):
                 raise RecollectError("two tasks read this stream at once; let one of them read")
@@ -161,17 +157,17 @@ class _Handover:
         return self._items.popleft()
 
     def give(self, item: Item) -> None:
-        """Hand an item over, on the run's side."""
+        """Append an item; called by the run."""
         self._items.append(item)
         _wake(self._reader)
 
     @property
     def is_full(self) -> bool:
-        """Whether the run is far enough ahead of its reader."""
-        return len(self._items) >= _MOST_AHEAD
+        """Whether the run is as far ahead of its reader as it may be."""
+        return len(self._items) >= _MAX_AHEAD
 
-    async def until_asked(self) -> None:
-        """Wait until the reader has taken all and asks for more."""
+    async def wait_until_asked(self) -> None:
+        """Wait until the reader has taken all items and asks for more."""
         while self._items or not _is_waiting(self._reader):
             self._run = asyncio.get_running_loop().create_future()
             await self._run
@@ -187,14 +183,14 @@ def _wake(future: asyncio.Future[None] | None) -> None:
 
 
 async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
-    """Run on, and hand over what comes of it; the end comes last, whatever it is."""
+    """Put the events of a run into the queue; the last item is None or the error."""
     end: Item = None
     try:
         async with aclosing(events):
             async for event in events:
                 handover.give(event)
                 if handover.is_full:
-                    await handover.until_asked()
+                    await handover.wait_until_asked()
     except asyncio.CancelledError as error:
         end = error
         raise
@@ -205,21 +201,21 @@ async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
 
 
 def _cancel(task: asyncio.Task[None]) -> None:
-    if not task.cancelling():  # twice would break off what it still has to save
+    if not task.cancelling():  # a second time would cancel the save of a partial turn
         task.cancel()
 
 
 class SyncStream:
-    """A stream for sync code: one task runs it, one event at a time, as the events are asked for."""
+    """A stream for sync code; its task runs on only when the next event is requested."""
 
     def __init__(self, portal: Portal, stream: RunStream) -> None:
-        """Prepare the stream; it starts with the first event that is asked for."""
+        """Prepare the stream; it starts when the first event is read."""
         self._portal = portal
         self._stream = stream
         self._events: queue.SimpleQueue[Item] = queue.SimpleQueue()
 
     def __iter__(self) -> Iterator[Event]:
-        """Go through the events; leaving early leaves the run."""
+        """Yield the events; leaving early aborts the run."""
         wanted = self._portal.run(_new_semaphore())
         task = self._portal.start(self._serve(wanted))
         try:
@@ -236,7 +232,7 @@ class SyncStream:
             concurrent.futures.wait([task])
 
     async def _serve(self, wanted: asyncio.Semaphore) -> None:
-        # Whatever happens, somebody waits for the end.
+        # The reader waits for the end, however the task ends.
         end: Item = RecollectError("the run was cancelled, or its agent closed, before it had ended")
         try:
             async with self._stream as events:

@@ -1,4 +1,4 @@
-"""The trace of a run as OpenTelemetry spans, for users who have configured a tracer."""
+"""The trace of a run as OpenTelemetry spans, if a tracer is configured."""
 
 import logging
 import time
@@ -14,10 +14,9 @@ _log = logging.getLogger("recollect")
 
 
 def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool) -> None:
-    """Report a run that has just ended, and its processors; without a configured tracer nothing happens.
+    """Emit a span for a finished run and one for each trace entry; without a tracer nothing happens.
 
-    Message text is in no span unless it is asked for. Whatever goes wrong with a tracer is noted in the log,
-    and costs the run nothing.
+    Only `with_content` puts message text into spans. A tracer's error is logged and does not fail the run.
     """
     try:
         from opentelemetry import trace
@@ -37,8 +36,8 @@ def _emit(
     from opentelemetry import trace
 
     ended_at_ns = time.time_ns()
-    run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_facts(result))
-    if failure is not None:  # by its kind alone: its words may quote the prompt
+    run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_run_attributes(result))
+    if failure is not None:  # only its type: the message may quote the prompt
         run.set_status(trace.StatusCode.ERROR, type(failure).__name__)
     if with_content:
         run.set_attribute("recollect.prompt", "\n".join(message.text for message in result.prompt))
@@ -49,7 +48,7 @@ def _emit(
             f"recollect.{entry.phase}",
             context,
             start_time=entry.started_at_ns,
-            attributes=_entry_facts(entry),
+            attributes=_entry_attributes(entry),
         )
         if entry.error is not None and entry.tripwire is None:
             span.set_status(trace.StatusCode.ERROR)
@@ -57,7 +56,7 @@ def _emit(
     run.end(ended_at_ns)
 
 
-def _facts(result: Result) -> dict[str, str | int | bool]:
+def _run_attributes(result: Result) -> dict[str, str | int | bool]:
     tripwire = result.tripwire.processor_id if result.tripwire else None
     return {
         "recollect.run_id": result.run_id,
@@ -67,7 +66,7 @@ def _facts(result: Result) -> dict[str, str | int | bool]:
     }
 
 
-def _entry_facts(entry: TraceEntry) -> dict[str, str | int | list[str]]:
+def _entry_attributes(entry: TraceEntry) -> dict[str, str | int | list[str]]:
     return {
         "recollect.processor_id": entry.processor_id,
         "recollect.calls": entry.calls,

@@ -53,7 +53,7 @@ class BackendProcessor(Processor):
         """Return the backend's tools."""
         return self._backend.get_tools()
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait for all background persistence to finish."""
         await self._background.join()
 
@@ -127,7 +127,7 @@ def _make_messages(found: Recollection, ctx: RunContext) -> list[Message]:
         made.append(Message("system", content, id=f"{ctx.run_id}:recalled", origin="memory", kind="recalled"))
     facts: dict[str, object] = {"snapshot_characters": len(found.snapshot), "recalled": len(found.items)}
     sources = [_describe_source(found.items[place]) for place in shown]
-    ctx.details(facts | ({"items": sources} if sources else {}))
+    ctx.set_details(facts | ({"items": sources} if sources else {}))
     return made
 
 

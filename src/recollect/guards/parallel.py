@@ -192,7 +192,7 @@ def _check_member(guard: object) -> Processor:
 def _find(guard: SpanGuard, text: str, start: int, ctx: RunContext) -> list[Span]:
     """Let one guard look at a text, timed and noted under its own name."""
     own = ctx.member(id_of(guard))
-    with own.trace.timed(own.processor_id, own.phase) as entry:
+    with own.trace.time_call(own.processor_id, own.phase) as entry:
         try:
             return guard.find_merged(text, start, own)
         except TripWire as trip:

@@ -8,7 +8,7 @@ from recollect.guards.stream_guard import StreamGuard, TextStream
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart
-from recollect.pipeline.prompt_order import start_of_turn
+from recollect.pipeline.prompt_order import find_turn_start
 from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
 from recollect.tool_pairs import assign_units
 from recollect.validation import check_choice, check_int
@@ -144,7 +144,7 @@ class _LimitedText:
 
 def _find_droppable_units(messages: Sequence[Message]) -> list[set[int]]:
     """Return the places of what may be left out, oldest first; what belongs together is left out together."""
-    turn = start_of_turn(messages)
+    turn = find_turn_start(messages)
     units: dict[int, set[int]] = {}
     for place, unit in enumerate(assign_units(list(enumerate(messages)))):
         units.setdefault(unit, set()).add(place)

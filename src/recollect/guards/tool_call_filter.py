@@ -7,7 +7,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.messages import Message, Part, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
-from recollect.pipeline.prompt_order import start_of_turn
+from recollect.pipeline.prompt_order import find_turn_start
 from recollect.validation import check_id
 
 
@@ -28,7 +28,7 @@ class ToolCallFilterProcessor(Processor):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Take the calls and results out; a message that holds nothing else goes with them."""
-        turn = start_of_turn(messages)
+        turn = find_turn_start(messages)
         shown: list[Message] = []
         hidden = 0
         calls: set[str] = set()

@@ -1,1 +1,1 @@
-"""Memory as processors: history, semantic recall, working memory, and the class that provides them."""
+"""Memory as processors: history, semantic recall, working memory, and `Memory`, which provides them."""

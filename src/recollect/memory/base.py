@@ -1,22 +1,22 @@
-"""What memory's processors share: the store, and whose memory a run is about.
+"""What memory's processors share: the store, and the rule whose memory a run reads and writes.
 
-A call may name its user and its thread; what it leaves out is the memory's own. The tenant is the memory's,
-or with `PER_CALL` that of each call: a forgotten one never reaches the rows of another.
+A call may name its user and its thread. An id that it leaves out comes from the memory. The tenant comes from
+the memory too. With `PER_CALL` each call must name it: a call that forgets it raises, and reads no rows.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from recollect.errors import InvalidArgumentError
-from recollect.pipeline.context import RunContext, RunIds, one_user_id
+from recollect.pipeline.context import RunContext, RunIds, choose_user_id
 from recollect.pipeline.processor import Processor
 from recollect.scope import DEFAULT_THREAD, PER_CALL, UNSET, PerCall, Scope
 from recollect.storage.opening import Place, StoreHandle
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_tenant
 
-NOBODY = "thread-of-nobody:"
-"""How the ids of users begin who stand for a thread without a user; no run may name such a user."""
+ANONYMOUS_PREFIX = "thread-of-nobody:"
+"""Begins the id of the user that stands for a thread without one; no run may name such a user."""
 
 _NO_USER = (
     "is missing, and a memory on a file or a server needs it: give user_id with the call, or once for a "
@@ -26,7 +26,7 @@ _NO_TENANT = "is missing: this memory has tenant_id=PER_CALL, so each call names
 
 
 class OwnerIds(TypedDict, total=False):
-    """Whose memory it is, as keyword arguments of processors; `resource_id` is another name of `user_id`."""
+    """The owner's ids as keyword arguments of processors; `resource_id` is another name of `user_id`."""
 
     tenant_id: int | PerCall | None
     user_id: str | None
@@ -36,7 +36,7 @@ class OwnerIds(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memory it is: its tenant, and the user and thread of calls that name none."""
+    """The owner of a memory: its tenant, and the default user and thread of calls."""
 
     tenant_id: int | PerCall | None = None
     user_id: str | None = None
@@ -46,20 +46,22 @@ class Owner:
         if self.tenant_id is not PER_CALL:
             check_tenant(self.tenant_id)
         if self.user_id is not None:
-            check_id(_checked_user(self.user_id), "user_id")
+            check_id(_check_user(self.user_id), "user_id")
         if self.thread_id is not None:
             check_id(self.thread_id, "thread_id")
 
 
 def resolve_scope(run: RunIds, owner: Owner, *, is_in_memory: bool) -> Scope | None:
-    """Return the scope of a run, or None where neither side names a user or a thread.
+    """Return the scope of a run, or None if neither the run nor the owner names a user or a thread.
 
-    A user without a thread means that user's thread `default`. The owner's thread belongs to the owner's
-    user, and is never used for another. A thread without a user is nobody else's: in memory it has a user of
-    its own, `thread-of-nobody:` and the thread's id, which cannot be named by a run.
+    run names      owner names              scope
+    user "ada"     nothing                  user ada, thread default
+    nothing        user "ada", thread "t"   user ada, thread t
+    user "bob"     user "ada", thread "t"   user bob, thread default: t belongs to ada
+    thread "t"     nothing                  user thread-of-nobody:t, thread t (only in memory)
     """
-    tenant = _tenant(run, owner)
-    user = _checked_user(run.user_id) or owner.user_id
+    tenant = _resolve_tenant(run, owner)
+    user = _check_user(run.user_id) or owner.user_id
     thread = run.thread_id
     if thread is None and run.user_id in (None, owner.user_id):
         thread = owner.thread_id
@@ -68,17 +70,17 @@ def resolve_scope(run: RunIds, owner: Owner, *, is_in_memory: bool) -> Scope | N
             return None
         if not is_in_memory:
             raise InvalidArgumentError("user_id", _NO_USER)
-        user = f"{NOBODY}{thread}"
+        user = f"{ANONYMOUS_PREFIX}{thread}"
     return Scope(tenant, user, thread or DEFAULT_THREAD, run.app_id, run.project_id)
 
 
-def _checked_user(user_id: str | None) -> str | None:
-    if user_id is not None and user_id.startswith(NOBODY):
-        raise InvalidArgumentError("user_id", f"must not begin with {NOBODY!r}")
+def _check_user(user_id: str | None) -> str | None:
+    if user_id is not None and user_id.startswith(ANONYMOUS_PREFIX):
+        raise InvalidArgumentError("user_id", f"must not begin with {ANONYMOUS_PREFIX!r}")
     return user_id
 
 
-def _tenant(run: RunIds, owner: Owner) -> int | None:
+def _resolve_tenant(run: RunIds, owner: Owner) -> int | None:
     if owner.tenant_id is PER_CALL:
         if run.tenant_id is UNSET:
             raise InvalidArgumentError("tenant_id", _NO_TENANT)
@@ -86,14 +88,14 @@ def _tenant(run: RunIds, owner: Owner) -> int | None:
     if run.tenant_id not in (UNSET, owner.tenant_id):
         raise InvalidArgumentError(
             "tenant_id",
-            f"is {run.tenant_id}, but this memory is of tenant {owner.tenant_id}; for many tenants write "
-            "tenant_id=PER_CALL where the memory is made",
+            f"is {run.tenant_id}, but this memory belongs to tenant {owner.tenant_id}; for many tenants make "
+            "the memory with tenant_id=PER_CALL",
         )
     return owner.tenant_id
 
 
 class MemoryProcessor(Processor):
-    """The base of processors that read or write memory; they neither edit nor block what others say."""
+    """The base of processors that read or write memory; they neither edit nor block other messages."""
 
     observes: ClassVar[bool] = True
 
@@ -106,14 +108,14 @@ class MemoryProcessor(Processor):
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> None:
-        """Take a store, its URL or a path, its tenant, and ids for runs that are given none."""
+        """Take a store, its URL or a path, its tenant, and the ids of runs that name none."""
         self._handle = store if isinstance(store, StoreHandle) else StoreHandle(store)
-        self._owner = Owner(tenant_id, one_user_id(user_id, resource_id), thread_id)
+        self._owner = Owner(tenant_id, choose_user_id(user_id, resource_id), thread_id)
 
-    def _scope_of(self, ctx: RunContext) -> Scope | None:
-        """Return whose memory the run is about: None where nobody is named."""
+    def _resolve_scope(self, ctx: RunContext) -> Scope | None:
+        """Return the scope of the run, or None if nobody names a user or a thread."""
         return resolve_scope(ctx.ids, self._owner, is_in_memory=self._handle.is_in_memory)
 
-    async def _memory_of(self, ctx: RunContext) -> tuple[Store, Scope | None]:
-        scope = self._scope_of(ctx)
+    async def _open(self, ctx: RunContext) -> tuple[Store, Scope | None]:
+        scope = self._resolve_scope(ctx)
         return await self._handle.get(), scope

@@ -1,4 +1,4 @@
-"""What a model is asked, so that a working memory learns from a turn, and what is made of its answer."""
+"""Updating working memory from a turn: the question to the model, and the patch in its answer."""
 
 import asyncio
 import inspect
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.memory.fields import Shape, check_names
+from recollect.memory.fields import FieldSet, check_names
 from recollect.messages import ABORTED, Message, clean_json
 from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fence_text, indent_lines
@@ -18,21 +18,21 @@ TOOL_NAME = "update_working_memory"
 """The tool by which a model changes working memory itself."""
 
 Extraction: TypeAlias = Mapping[str, object] | Awaitable[Mapping[str, object]]
-"""What a function that extracts gives back: the fields that change, None for one that is to go."""
+"""What an extractor function returns: the fields that change, None for a field to delete."""
 
 ExtractorFunction: TypeAlias = Callable[[str, dict[str, object]], Extraction]
-"""A function in the place of a model: it is given the talk and the present fields."""
+"""A function in place of a model: it takes the conversation and the current fields."""
 
-_ORDERS: dict[Strategy, str] = {
+_INSTRUCTIONS: dict[Strategy, str] = {
     "merge": "Answer with a JSON object of the fields that this turn changes, and only those.",
     "replace": "Answer with a JSON object of all fields as they are after this turn.",
 }
 
 
-def talk_of(messages: Sequence[Message]) -> str:
-    """Return what the user and the assistant said in a turn; never what memory or the system put in.
+def format_conversation(messages: Sequence[Message]) -> str:
+    """Return what the user and the assistant said in a turn, without what memory or the system added.
 
-    An answer that was broken off is nothing to learn from.
+    The turn of an aborted run gives no text: nothing is learned from half an answer.
     """
     if any(message.metadata.get(ABORTED) for message in messages):
         return ""
@@ -42,84 +42,84 @@ def talk_of(messages: Sequence[Message]) -> str:
 
 
 async def ask_model(
-    shape: Shape,
-    talk: str,
+    fields: FieldSet,
+    conversation: str,
     current: dict[str, object],
     ctx: RunContext,
     *,
     strategy: Strategy,
     model: object,
 ) -> dict[str, object]:
-    """Ask a model, once, what a turn changes."""
-    order = (
-        f"{_ORDERS[strategy]} Note only what was said, nothing that you guess. Use null for a field only "
-        "if it was said that it no longer holds. If there is nothing to note, answer with {}."
+    """Ask a model what a turn changes, in one request."""
+    instruction = (
+        f"{_INSTRUCTIONS[strategy]} Note only what was said, nothing that you guess. Use null for a field "
+        "only if it was said that it no longer holds. If there is nothing to note, answer with {}."
     )
     prompt = "\n\n".join(
         (
             "You keep notes about a user up to date.",
-            shape.describe(),
+            fields.describe(),
             fence_text("what is noted now, as JSON", json.dumps(current, ensure_ascii=False)),
-            fence_text("what was said in this turn", talk),
-            order,
+            fence_text("what was said in this turn", conversation),
+            instruction,
         )
     )
     kind = cast("type[dict[str, object]]", dict[str, Any])
-    return checked_patch(await ctx.ask(prompt, kind, model=model))
+    return parse_patch(await ctx.ask(prompt, kind, model=model))
 
 
 async def call_function(
-    function: ExtractorFunction, talk: str, current: dict[str, object]
+    function: ExtractorFunction, conversation: str, current: dict[str, object]
 ) -> dict[str, object]:
-    """Call a function that extracts; one that is not async runs beside the event loop."""
+    """Call an extractor function; one that is not async runs in a thread."""
     if inspect.iscoroutinefunction(function):
-        return checked_patch(await function(talk, current))
-    answer = await asyncio.to_thread(function, talk, current)
-    return checked_patch(await answer if inspect.isawaitable(answer) else answer)
+        return parse_patch(await function(conversation, current))
+    answer = await asyncio.to_thread(function, conversation, current)
+    return parse_patch(await answer if inspect.isawaitable(answer) else answer)
 
 
-def checked_patch(answer: object) -> dict[str, object]:
-    """Return an answer as a change of fields, cleaned of what cannot be stored."""
+def parse_patch(answer: object) -> dict[str, object]:
+    """Check an extractor's answer and return it as a patch, without characters that cannot be stored."""
     if not isinstance(answer, Mapping):
-        raise InvalidArgumentError("extractor", f"must give a dict of fields, not {type(answer).__name__}")
+        raise InvalidArgumentError("extractor", f"must return a dict of fields, not {type(answer).__name__}")
     patch = dict(cast("Mapping[str, object]", answer))
     try:
         json.dumps(patch, allow_nan=False)  # cleaning would make null of NaN, and null deletes
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgumentError(
-            "extractor", f"gave something that is not JSON ({type(error).__name__})"
+            "extractor", f"returned a value that is not JSON ({type(error).__name__})"
         ) from None
     return cast("dict[str, object]", clean_json(patch))
 
 
-def make_tool(shape: Shape) -> Callable[..., str]:
-    """Return the tool by which a model changes working memory; it only looks whether the change fits.
+def make_tool(fields: FieldSet) -> Callable[..., str]:
+    """Return the tool by which a model changes working memory; the tool itself only checks the change.
 
-    The change itself is taken from the turn, as it left the guards, once the whole chain has passed.
+    The commit takes the change from the turn, as the guards passed it, after the whole output chain.
     """
 
     def update_working_memory(changes: dict[str, Any]) -> str:
-        # Objects are merged into what is there, and blanks say nothing: only the commit can judge those.
+        # Objects are merged with the stored ones, and blanks change nothing: only the commit can check those.
         whole = {
             n: v for n, v in changes.items() if not isinstance(v, dict) and v is not None and not is_blank(v)
         }
         try:
-            check_names(changes, shape.fields)
-            shape.checked(whole)
+            check_names(changes, fields.names)
+            fields.validate(whole)
         except InvalidArgumentError as error:
             raise RecollectError(f"{error.problem}. Nothing was noted.") from None
         return "It will be noted at the end of this turn."
 
-    described = " ".join(shape.describe().split())
+    description = " ".join(fields.describe().split())
     update_working_memory.__doc__ = (
         "Note what you learned about the user: only the fields that change, null for one that no longer "
-        f"holds; what you do not mention stays. {described}"
+        f"holds; what you do not mention stays. {description}"
     )
     return update_working_memory
 
 
-def tool_patches(messages: Sequence[Message]) -> list[dict[str, object]]:
-    """Return the changes that the model made by the tool in a turn, without those that the tool refused."""
+def collect_tool_patches(messages: Sequence[Message]) -> list[dict[str, object]]:
+    """Return the changes that the model made by the tool in a turn, without those that the tool rejected."""
     turn = [message for message in messages if message.origin == "response"]
     changes = [
         pair.call.arguments.get("changes")

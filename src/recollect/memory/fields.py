@@ -1,8 +1,8 @@
 """The fields of a working memory, as a template or a schema declares them.
 
 A template is text with `{{fields}}`, or Markdown whose labels are the fields. A schema is a Pydantic model
-class or a JSON Schema. A working memory is filled in bit by bit, so no field is required; one that is there
-must fit.
+class or a JSON Schema. A working memory is filled in bit by bit, so no field is required. A field that is
+present must be valid.
 """
 
 import json
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-class Shape(Protocol):
-    """The fields of a working memory."""
+class FieldSet(Protocol):
+    """The fields of a working memory, as a template or a schema declares them."""
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The names of the fields."""
         ...
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the fields as a model is shown them, or nothing where all are empty."""
+        """Return the fields as text for the model; empty if all fields are."""
         ...
 
     def describe(self) -> str:
-        """Return what a model needs to know to fill in the fields."""
+        """Return instructions for a model that fills in the fields."""
         ...
 
-    def checked(self, values: dict[str, object]) -> dict[str, object]:
-        """Return the fields as they may be kept; an error for one that is unknown or does not fit."""
+    def validate(self, values: dict[str, object]) -> dict[str, object]:
+        """Return the fields in the form to store; raise for a field that is unknown or invalid."""
         ...
 
 
 def check_names(values: Iterable[str], fields: tuple[str, ...]) -> None:
-    """Refuse names that are not fields."""
+    """Raise for a name that is not a field."""
     for name in values:
         if name not in fields:
             raise InvalidArgumentError(
@@ -54,94 +54,98 @@ _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BULLET = re.compile(r"\s*[-*+]\s+")
 _BOLD = re.compile(r"(\*\*|__)(?P<label>(?:(?!\1)[^*:])+)(?::\1|\1\s*:)")
 _PLAIN = re.compile(r"(?P<label>[^*:]+):")
-_LONGEST = 32 * 1024
+_MAX_BYTES = 32 * 1024
 
 
-class _Slot(NamedTuple):
+class _Placeholder(NamedTuple):
     field: str
 
 
-_Piece: TypeAlias = str | _Slot
+_TemplatePart: TypeAlias = str | _Placeholder
 
 
 class Template:
-    """A template that was read: text, and the places of its fields."""
+    """A parsed template: text with placeholders for the fields.
+
+    "- **Name**: their name" is parsed to "- **Name**: ", the placeholder `name` and a line break.
+    """
 
     def __init__(self, text: str) -> None:
-        """Find the fields; a template without any is an error that says what to write."""
-        self._text = check_text(text, "template", max_bytes=_LONGEST)
-        self._pieces = _placeholders(text) if _PLACEHOLDER.search(text) else _labels(text)
-        names = [piece.field for piece in self._pieces if isinstance(piece, _Slot)]
+        """Find the fields; a template without fields raises."""
+        self._text = check_text(text, "template", max_bytes=_MAX_BYTES)
+        self._parts = _parse_placeholders(text) if _PLACEHOLDER.search(text) else _parse_labels(text)
+        names = [part.field for part in self._parts if isinstance(part, _Placeholder)]
         if not names:
             raise InvalidArgumentError(
                 "template",
                 "has no fields; write {{name}} where a value belongs, or labels such as '- **Name**:'",
             )
-        self._fields = tuple(dict.fromkeys(names))
+        self._names = tuple(dict.fromkeys(names))
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The names of the fields, in the order of the template."""
-        return self._fields
+        return self._names
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the template with its fields filled in, or nothing where all are empty."""
-        shown = {name: values[name] for name in self._fields if name in values}
+        """Return the template with its fields filled in; empty if all fields are."""
+        shown = {name: values[name] for name in self._names if name in values}
         if is_blank(shown):
             return ""
         return "".join(
-            _shown(shown.get(piece.field, "")) if isinstance(piece, _Slot) else piece
-            for piece in self._pieces
+            _render_value(shown.get(part.field, "")) if isinstance(part, _Placeholder) else part
+            for part in self._parts
         ).strip("\n")
 
     def describe(self) -> str:
         """Return the template itself and the names of its fields."""
-        names = json.dumps(self._fields, ensure_ascii=False)
+        names = json.dumps(self._names, ensure_ascii=False)
         return f"The fields are {names}. This is how they are shown:\n{self._text}"
 
-    def checked(self, values: dict[str, object]) -> dict[str, object]:
-        """Refuse fields that the template does not have; what is in them is free."""
-        check_names(values, self._fields)
+    def validate(self, values: dict[str, object]) -> dict[str, object]:
+        """Raise for a field that the template does not have; any value is valid."""
+        check_names(values, self._names)
         return values
 
 
-def _shown(value: object) -> str:
+def _render_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return indent_lines(text)  # so that no value looks like a label of its own
+    return indent_lines(text)  # a line of the value must not look like a label
 
 
-def _placeholders(text: str) -> list[_Piece]:
-    pieces: list[_Piece] = []
-    for place, piece in enumerate(_PLACEHOLDER.split(text)):
+def _parse_placeholders(text: str) -> list[_TemplatePart]:
+    parts: list[_TemplatePart] = []
+    for place, part in enumerate(_PLACEHOLDER.split(text)):
         if place % 2 == 0:
-            pieces.append(piece)
-        elif name := piece.strip():
-            pieces.append(_Slot(name))
+            parts.append(part)
+        elif name := part.strip():
+            parts.append(_Placeholder(name))
         else:
             raise InvalidArgumentError("template", "holds {{}} without a name; write {{name}}")
-    return pieces
+    return parts
 
 
-def _labels(text: str) -> list[_Piece]:
-    pieces: list[_Piece] = []
+def _parse_labels(text: str) -> list[_TemplatePart]:
+    parts: list[_TemplatePart] = []
     seen: set[str] = set()
     for line in text.splitlines():
-        found = _label(line)
+        found = _parse_label(line)
         if found is None:
-            pieces.append(f"{line}\n")
+            parts.append(f"{line}\n")
             continue
         start, name = found
         if name in seen:
             raise InvalidArgumentError("template", f"two labels give the field {name!r}; rename one")
         seen.add(name)
-        pieces += [f"{start} ", _Slot(name), "\n"]
-    return pieces
+        parts += [f"{start} ", _Placeholder(name), "\n"]
+    return parts
 
 
-def _label(line: str) -> tuple[str, str] | None:
-    """Return a line up to the colon of its label, and the label as a name; None if it has no label.
+def _parse_label(line: str) -> tuple[str, str] | None:
+    """Return a line up to the colon of its label, and the field's name; None if it has no label.
 
-    What stands behind the colon is a hint for whoever fills the field in, and is not shown.
+    "- **Home town**: where they live" gives ("- **Home town**:", "home_town"). The text after the colon is a
+    hint for the model that fills in the field; `render` leaves it out.
     """
     bullet = _BULLET.match(line)
     start = bullet.end() if bullet else len(line) - len(line.lstrip())
@@ -152,8 +156,8 @@ def _label(line: str) -> tuple[str, str] | None:
     return (line[: found.end()], name) if name else None
 
 
-def read_schema(schema: object) -> Shape:
-    """Return the shape that a schema describes."""
+def read_schema(schema: object) -> FieldSet:
+    """Return the fields that a Pydantic model class or a JSON Schema declares."""
     if isinstance(schema, Mapping):
         return JsonSchema(cast("Mapping[str, object]", schema))
     if isinstance(schema, type):
@@ -170,7 +174,7 @@ class JsonSchema:
     """Fields that a JSON Schema describes."""
 
     def __init__(self, schema: Mapping[str, object]) -> None:
-        """Check the schema; it must be one of an object with properties."""
+        """Check the schema; it must describe an object with properties."""
         check_json_object(dict(schema), "schema")
         self._find_problem = compile_schema(schema)
         properties = schema.get("properties")
@@ -179,26 +183,26 @@ class JsonSchema:
                 "schema", "must describe an object with 'properties', which are the fields"
             )
         self._schema = schema
-        self._fields = tuple(cast("Mapping[str, object]", properties))
+        self._names = tuple(cast("Mapping[str, object]", properties))
         self._is_open = schema.get("additionalProperties", False) is not False
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The names of the properties."""
-        return self._fields
+        return self._names
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the fields as JSON, or nothing where all are empty."""
-        return _as_json(values if self._is_open else _known(values, self._fields))
+        """Return the fields as JSON; empty if all fields are."""
+        return _render_json(values if self._is_open else _select(values, self._names))
 
     def describe(self) -> str:
         """Return the schema."""
-        return _described(self._schema)
+        return _describe_schema(self._schema)
 
-    def checked(self, values: dict[str, object]) -> dict[str, object]:
-        """Refuse fields that the schema does not have, or that do not fit it."""
+    def validate(self, values: dict[str, object]) -> dict[str, object]:
+        """Raise for fields that the schema does not have or does not allow."""
         if not self._is_open:
-            check_names(values, self._fields)
+            check_names(values, self._names)
         if problem := self._find_problem(values):
             raise InvalidArgumentError("patch", f"does not fit the schema: {problem}")
         return values
@@ -208,12 +212,12 @@ class ModelSchema:
     """Fields that a Pydantic model class describes."""
 
     def __init__(self, model: "type[BaseModel]") -> None:
-        """Make a model of the same fields, none of them required."""
+        """Derive a model of the same fields, none of them required."""
         from pydantic import create_model
 
         self._model = model
-        self._fields = tuple(model.model_fields)
-        if not self._fields:
+        self._names = tuple(model.model_fields)
+        if not self._names:
             raise InvalidArgumentError("schema", f"{model.__name__} has no fields")
         optional: dict[str, Any] = {
             name: (Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation, None)
@@ -222,23 +226,23 @@ class ModelSchema:
         self._partial: type[BaseModel] = create_model(f"{model.__name__}Patch", __base__=model, **optional)
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The names of the model's fields."""
-        return self._fields
+        return self._names
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the fields as JSON, or nothing where all are empty."""
-        return _as_json(_known(values, self._fields))
+        """Return the fields as JSON; empty if all fields are."""
+        return _render_json(_select(values, self._names))
 
     def describe(self) -> str:
         """Return the model's JSON Schema."""
-        return _described(self._model.model_json_schema(by_alias=False))
+        return _describe_schema(self._model.model_json_schema(by_alias=False))
 
-    def checked(self, values: dict[str, object]) -> dict[str, object]:
-        """Refuse fields that the model does not have or does not take; return them as it writes them."""
+    def validate(self, values: dict[str, object]) -> dict[str, object]:
+        """Raise for fields that the model does not have or accept; return the others as it dumps them."""
         from pydantic import ValidationError
 
-        check_names(values, self._fields)
+        check_names(values, self._names)
         try:
             value = self._partial.model_validate(values, by_alias=False, by_name=True)
             dumped = value.model_dump(mode="json", exclude_unset=True, by_alias=False)
@@ -255,14 +259,14 @@ class ModelSchema:
         return {name: dumped[name] for name in values if name in kept}
 
 
-def _known(values: Mapping[str, object], fields: tuple[str, ...]) -> dict[str, object]:
+def _select(values: Mapping[str, object], fields: tuple[str, ...]) -> dict[str, object]:
     return {name: values[name] for name in fields if name in values}
 
 
-def _as_json(values: Mapping[str, object]) -> str:
+def _render_json(values: Mapping[str, object]) -> str:
     return "" if is_blank(values) else json.dumps(dict(values), ensure_ascii=False, indent=2)
 
 
-def _described(schema: Mapping[str, object]) -> str:
+def _describe_schema(schema: Mapping[str, object]) -> str:
     text = json.dumps(schema, ensure_ascii=False)
     return f"The fields are the properties of this JSON Schema:\n{text}"

@@ -1,8 +1,12 @@
 """Message history: the end of the thread goes before the prompt, and the turn is stored after the answer.
 
-Clients may send their whole history again, and many make no ids. So the stored and the sent messages are
-read as who said what, and aligned in order. Everything before the last passage that both have is old: it is
-stored already, or was deleted from the thread. Only what follows is new.
+Clients may send their whole history with each prompt, and many send no ids. So the stored and the sent
+messages are aligned by role and text. Everything up to the last passage that both have is known: the thread
+has it, or had it until somebody deleted it. Only the rest is new:
+
+    stored   user "hi"   assistant "hello"   user "how are you?"   assistant "fine"
+    sent                 assistant "hello"   user "how are you?"   assistant "fine"   user "good"
+                         └──────────────── known ─────────────────────────────────┘   new
 """
 
 from collections.abc import Callable, Sequence
@@ -22,18 +26,18 @@ from recollect.text.quoting import fence, quote
 from recollect.tool_pairs import assign_units
 from recollect.validation import check_int
 
-_MOST_LAID_SIDE_BY_SIDE = 200  # the time for this grows faster than the length, and the end is what counts
-_SURE_LENGTH = 2  # a shorter passage in the middle of a prompt may be the same by chance
-_READ_MORE = 4
+_MAX_ALIGNED = 200  # alignment takes quadratic time, and only the end of a thread matters
+_MIN_MATCH = 2  # a shorter passage in the middle of a prompt may match by chance
+_READ_FACTOR = 4
 DEFAULT_LAST_MESSAGES = 10
-"""How many messages of a thread a run is shown where nothing else is said."""
-_IDS_AT_ONCE = 500
+"""How many messages of a thread the model is shown by default."""
+_ID_BATCH = 500
 OnSaved: TypeAlias = Callable[[Scope, Store], None]
-"""What is told that messages of a user were saved."""
+"""A callback after messages of a user were saved."""
 
 
 class MessagePersistenceProcessor(MemoryProcessor):
-    """Keeps the turn as it stands at this place of the list, once the whole chain has passed."""
+    """Stores the turn as the processors before it left it, after the whole chain has passed."""
 
     id = "message-persistence"
     writes_memory: ClassVar[bool] = True
@@ -45,21 +49,21 @@ class MessagePersistenceProcessor(MemoryProcessor):
         on_saved: OnSaved | None = None,
         **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, what to call after a save, and whose memory it is."""
+        """Take a store, its URL or a path, a callback after each save, and the owner's ids."""
         super().__init__(store, **owner)
         self._on_saved = on_saved
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage the turn for saving, all of it but system messages."""
+        """Stage the turn for saving, without system messages."""
         turn = [message for message in messages if message.role != "system"]
-        self._scope_of(ctx)  # what it raises is the caller's mistake, not a failed write
+        self._resolve_scope(ctx)  # what it raises is the caller's mistake, not a failed write
         if turn:
             ctx.on_commit(partial(self._save, turn, ctx))
         return messages
 
-    async def stored_turn(self, ctx: RunContext) -> list[Message]:
-        """Return the turn that a run of the same id has committed before, or nothing."""
-        store, scope = await self._memory_of(ctx)
+    async def get_stored_turn(self, ctx: RunContext) -> list[Message]:
+        """Return the turn that an earlier run of the same id committed; empty if there is none."""
+        store, scope = await self._open(ctx)
         turn = [] if scope is None else await store.turn_of_run(ctx.run_id, scope=scope)
         if scope is not None and turn and turn[0].thread_id != scope.thread_id:
             raise ConflictError(
@@ -69,10 +73,10 @@ class MessagePersistenceProcessor(MemoryProcessor):
         return turn
 
     async def _save(self, turn: list[Message], ctx: RunContext) -> bool:
-        store, scope = await self._memory_of(ctx)
+        store, scope = await self._open(ctx)
         if scope is None:
             return False
-        fresh = await _without_repeated(turn, store, scope)
+        fresh = await _drop_resent(turn, store, scope)
         await _check_prompt_ids(fresh, store, scope, ctx.run_id)
         await store.append_turn(fresh, scope=scope, run_id=ctx.run_id)
         if self._on_saved is not None:
@@ -80,22 +84,25 @@ class MessagePersistenceProcessor(MemoryProcessor):
         return True
 
 
-async def _without_repeated(turn: list[Message], store: Store, scope: Scope) -> list[Message]:
-    """Drop what a client sent again, which nobody has looked for where memory stands on this side alone."""
-    sent = len(sent_before_the_prompt(turn))
+async def _drop_resent(turn: list[Message], store: Store, scope: Scope) -> list[Message]:
+    """Drop messages that the client sent again.
+
+    The input side has done so already, unless memory is in the output list alone.
+    """
+    sent = len(get_sent_history(turn))
     if not sent:
         return turn
-    known = repeated_ids(turn, await read_thread(store, scope, shown=0, sent=sent))
+    known = find_resent_ids(turn, await read_thread(store, scope, shown=0, sent=sent))
     return [message for message in turn if message.id not in known]
 
 
 async def _check_prompt_ids(turn: list[Message], store: Store, scope: Scope, run_id: str) -> None:
-    """Refuse a prompt under the id of a stored message that says something else.
+    """Raise for a prompt with the id of a stored message that says something else.
 
-    The store keeps the first version; without this the turn would count as saved, question and all.
+    The store keeps the first version of an id: the turn would count as saved without its question.
     """
     given = {m.id: m for m in turn if m.origin == "input" and not m.id.startswith(f"{run_id}:")}
-    for stored in await stored_messages(list(given), store, scope):
+    for stored in await load_messages(list(given), store, scope):
         message = given.get(stored.id, stored)
         if (stored.role, stored.body) != (message.role, message.body):
             raise ConflictError(
@@ -104,16 +111,16 @@ async def _check_prompt_ids(turn: list[Message], store: Store, scope: Scope, run
             )
 
 
-async def stored_messages(ids: Sequence[str], store: Store, scope: Scope) -> list[Message]:
-    """Return the messages of a thread that have some ids, however many those are."""
+async def load_messages(ids: Sequence[str], store: Store, scope: Scope) -> list[Message]:
+    """Return the messages of a thread by id, in batches: the store limits the ids of one call."""
     found: list[Message] = []
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        found += await store.messages_by_id(ids[start : start + _IDS_AT_ONCE], scope=scope)
+    for start in range(0, len(ids), _ID_BATCH):
+        found += await store.messages_by_id(ids[start : start + _ID_BATCH], scope=scope)
     return found
 
 
 class MessageHistoryProcessor(MessagePersistenceProcessor):
-    """Shows the model the last messages of the thread, and keeps the turn on the output side."""
+    """Shows the model the last messages of the thread, and stores the turn on the output side."""
 
     id = "message-history"
 
@@ -125,41 +132,41 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
         include_system_messages: bool = False,
         **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, how much to show, and whose memory it is."""
+        """Take a store, its URL or a path, how many messages to show, and the owner's ids."""
         super().__init__(store, **owner)
         self._limit = None if last_messages is None else check_int(last_messages, "last_messages")
         self._with_system = include_system_messages
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Put what the thread ends with before the prompt; a failed read goes on without it."""
+        """Insert the end of the thread before the prompt; if the read fails, go on without it."""
         try:
-            store, scope = await self._memory_of(ctx)
+            store, scope = await self._open(ctx)
             stored = [] if scope is None else await self._read(store, scope, messages)
         except StorageError as error:
             ctx.degrade(error)
             return messages
-        known = repeated_ids(messages, stored)
+        known = find_resent_ids(messages, stored)
         prompt = [message for message in messages if message.id not in known]
-        return insert(prompt, _history(stored, prompt, self._limit, with_system=self._with_system))
+        return insert(prompt, _select_history(stored, prompt, self._limit, with_system=self._with_system))
 
     async def _read(self, store: Store, scope: Scope, messages: list[Message]) -> list[Message]:
-        sent = len(sent_before_the_prompt(messages))
+        sent = len(get_sent_history(messages))
         return await read_thread(store, scope, shown=self._limit, sent=sent, with_system=self._with_system)
 
 
-def _history(
+def _select_history(
     stored: Sequence[Message], prompt: Sequence[Message], limit: int | None, *, with_system: bool
 ) -> list[Message]:
     present = {message.id for message in prompt}
-    wanted = [m for m in _unasked(stored, prompt) if m.id not in present]
+    wanted = [m for m in _drop_asked_again(stored, prompt) if m.id not in present]
     wanted = [m for m in wanted if with_system or m.role != "system"]
     if limit is not None and len(wanted) > limit:
-        wanted = _whole_units(wanted, limit)
-    return [_from_memory(message) for message in wanted]
+        wanted = _keep_last_units(wanted, limit)
+    return [_mark_as_memory(message) for message in wanted]
 
 
-def _unasked(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
-    """Leave out a question that is asked again, and what was answered: an answer must not come before it."""
+def _drop_asked_again(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
+    """Leave out a question that is asked again, and its answer: an answer must not precede its question."""
     again = {message.id for message in prompt if message.origin == "input"}
     kept: list[Message] = []
     is_asked_again = False
@@ -171,7 +178,7 @@ def _unasked(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Messa
     return kept
 
 
-def _from_memory(message: Message) -> Message:
+def _mark_as_memory(message: Message) -> Message:
     if message.role == "system":
         return message.replace(
             origin="memory", content=frame_parts(fence("a stored system message", [quote(message.text)]))
@@ -179,33 +186,33 @@ def _from_memory(message: Message) -> Message:
     return message.replace(origin="memory")
 
 
-def _whole_units(messages: list[Message], limit: int) -> list[Message]:
-    """Cut to the last messages, but never between a tool call and its result."""
+def _keep_last_units(messages: list[Message], limit: int) -> list[Message]:
+    """Keep the last messages, and never a tool result without its call."""
     units = assign_units(list(enumerate(messages)))
     return messages[units[-limit] :] if limit else []
 
 
-class Said(NamedTuple):
-    """What one side said at a time, and the place of the message that ends it."""
+class _Utterance(NamedTuple):
+    """What one side said before the other answered, and the index of its last message."""
 
     role: str
     text: str
-    last: int
+    last_index: int
 
 
-def sent_before_the_prompt(messages: Sequence[Message]) -> list[Message]:
-    """Return what the caller sent before the message that is to be answered, without system messages."""
+def get_sent_history(messages: Sequence[Message]) -> list[Message]:
+    """Return what the caller sent before the message to answer, without system messages."""
     return [message for message in messages if message.origin == "input" and message.role != "system"][:-1]
 
 
-def repeated_ids(messages: Sequence[Message], stored: Sequence[Message]) -> set[str]:
+def find_resent_ids(messages: Sequence[Message], stored: Sequence[Message]) -> set[str]:
     """Return the ids of the messages in a prompt that the thread has already.
 
-    The last message is the prompt itself, and system messages are never stored: they are always new.
+    The last message is the prompt itself, and system messages are never stored: both are always new.
     """
-    earlier = sent_before_the_prompt(messages)
+    earlier = get_sent_history(messages)
     here = {message.id for message in stored}
-    return {message.id for message in earlier[: _end_of_known(earlier, stored)]} | {
+    return {message.id for message in earlier[: _count_known(earlier, stored)]} | {
         message.id for message in earlier if message.id in here
     }
 
@@ -213,52 +220,54 @@ def repeated_ids(messages: Sequence[Message], stored: Sequence[Message]) -> set[
 async def read_thread(
     store: Store, scope: Scope, *, shown: int | None, sent: int, with_system: bool = False
 ) -> list[Message]:
-    """Read the end of a thread: as many messages as are shown, and as much talk as a client has sent."""
+    """Read the end of a thread: as many messages as are shown, and as many utterances as the client sent."""
     limit = None if shown is None else max(shown, sent)
     while limit != 0:
         found = await store.last_messages(limit, scope=scope)
         if limit is None or shown is None or len(found) < limit:
             return found
         visible = sum(with_system or message.role != "system" for message in found)
-        if visible >= shown and len(_talk(found)) >= sent:
+        if visible >= shown and len(_to_utterances(found)) >= sent:
             return found
-        limit *= _READ_MORE
+        limit *= _READ_FACTOR
     return []
 
 
-def _end_of_known(earlier: Sequence[Message], stored: Sequence[Message]) -> int:
-    """Return how many of the messages sent are old."""
-    said, kept = _talk(earlier), _talk(stored)
+def _count_known(earlier: Sequence[Message], stored: Sequence[Message]) -> int:
+    """Return how many of the sent messages the thread has or had."""
+    said, kept = _to_utterances(earlier), _to_utterances(stored)
     if not said or not kept:
         return 0
-    if _lines(said) == _lines(kept[-len(said) :]):
+    if _get_texts(said) == _get_texts(kept[-len(said) :]):
         return len(earlier)
-    said, kept = said[-_MOST_LAID_SIDE_BY_SIDE:], kept[-_MOST_LAID_SIDE_BY_SIDE:]
-    blocks = SequenceMatcher(None, _lines(said), _lines(kept), autojunk=False).get_matching_blocks()
+    said, kept = said[-_MAX_ALIGNED:], kept[-_MAX_ALIGNED:]
+    blocks = SequenceMatcher(None, _get_texts(said), _get_texts(kept), autojunk=False).get_matching_blocks()
     ends = [
-        block.a + block.size for block in blocks if _is_sure(said[block.a : block.a + block.size], block.a)
+        block.a + block.size
+        for block in blocks
+        if _is_reliable(said[block.a : block.a + block.size], block.a)
     ]
-    return said[ends[-1] - 1].last + 1 if ends else 0
+    return said[ends[-1] - 1].last_index + 1 if ends else 0
 
 
-def _is_sure(passage: Sequence[Said], start: int) -> bool:
-    """Whether a passage is no chance: an answer is in it, and more, or it is what the client begins with."""
+def _is_reliable(passage: Sequence[_Utterance], start: int) -> bool:
+    """Whether a match is no accident: it has an answer and more, or the client begins with it."""
     answered = any(said.role == "assistant" for said in passage)
-    return answered and (start == 0 or len(passage) >= _SURE_LENGTH)
+    return answered and (start == 0 or len(passage) >= _MIN_MATCH)
 
 
-def _talk(messages: Sequence[Message]) -> list[Said]:
-    """Return who said what; what the assistant says around its tool calls is one answer."""
-    talk: list[Said] = []
-    for place, message in enumerate(messages):
+def _to_utterances(messages: Sequence[Message]) -> list[_Utterance]:
+    """Return who said what; the assistant's texts around its tool calls are one utterance."""
+    utterances: list[_Utterance] = []
+    for index, message in enumerate(messages):
         if not message.is_conversation:
             continue
         text = message.text.strip()
-        if message.role == "assistant" and talk and talk[-1].role == "assistant":
-            text = f"{talk.pop().text}\n{text}"
-        talk.append(Said(message.role, text, place))
-    return talk
+        if message.role == "assistant" and utterances and utterances[-1].role == "assistant":
+            text = f"{utterances.pop().text}\n{text}"
+        utterances.append(_Utterance(message.role, text, index))
+    return utterances
 
 
-def _lines(talk: Sequence[Said]) -> list[tuple[str, str]]:
-    return [(said.role, said.text) for said in talk]
+def _get_texts(utterances: Sequence[_Utterance]) -> list[tuple[str, str]]:
+    return [(said.role, said.text) for said in utterances]

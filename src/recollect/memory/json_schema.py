@@ -1,8 +1,8 @@
-"""JSON Schemas for working memory: the library `jsonschema` checks values, the words about problems are ours.
+"""JSON Schemas for working memory: `jsonschema` checks values, and this module words the problems.
 
-The library's own messages quote the value; ours name the place and the rule alone, because a log or a trace
-must not repeat what people said. Keywords that are not listed here are refused up front, so that none is
-ignored in silence. Nothing outside the schema is ever fetched.
+The library's own messages quote the value. Ours name only the field and the rule, because a log or a trace
+must not repeat what people said. A schema with a keyword that is not listed here is rejected, so that none is
+silently ignored. Nothing outside the schema is ever fetched.
 """
 
 import re
@@ -22,7 +22,7 @@ Schema: TypeAlias = Mapping[str, Any]
 
 _Errors: TypeAlias = "Iterator[ValidationError]"
 
-_MOST_STEPS = 100_000  # about a second; alternatives that nest can need 2**depth of them
+_MAX_STEPS = 100_000  # about a second; alternatives that nest can need 2**depth of them
 
 _PROBLEMS = {
     "anyOf": "fits none of the alternatives",
@@ -46,8 +46,8 @@ _KEYWORDS = _OTHERS | _PROBLEMS.keys() | _ONE_SCHEMA | _LISTED_SCHEMAS
 _TEXT_NOTES = {"$comment", "$id", "$schema", "description", "format", "title"}
 _NOTES = {"default", "deprecated", "examples", "readOnly", "writeOnly"} | _TEXT_NOTES
 
-# Python's regular expressions can take for ever; those of Rust take time in proportion to the text, but these
-# few forms have another meaning there.
+# Python's regular expressions can take exponential time. Those of Rust take linear time, but these few forms
+# mean something else there.
 _OTHER_MEANING = re.compile(r"\\[<>]|&&|--|~~|\[\[")
 
 
@@ -59,7 +59,7 @@ _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 
 
 def compile_schema(schema: Schema) -> Callable[[object], str | None]:
-    """Check a schema, and return a function that says what of a value does not fit it, or None.
+    """Check a schema, and return a function that describes the first problem of a value, or None.
 
     A working memory is filled in bit by bit, but a list is replaced as a whole. So `required` counts within
     lists alone, and the library is given the schema twice:
@@ -85,7 +85,7 @@ def compile_schema(schema: Schema) -> Callable[[object], str | None]:
     return partial(_find_problem, _make_validator_class()(trees["free"], registry=EMPTY_REGISTRY))
 
 
-def _check_words(schema: Schema) -> None:
+def _check_keywords(schema: Schema) -> None:
     if unknown := sorted(schema.keys() - _KEYWORDS - _NOTES - _NAMED_SCHEMAS):
         raise InvalidArgumentError(
             "schema", f"{unknown[0]!r:.60} is not understood; known: {', '.join(sorted(_KEYWORDS))}"
@@ -103,7 +103,7 @@ def _copy(schema: Any, copies: list[dict[str, Any]], *, in_list: bool) -> dict[s
     if isinstance(schema, bool):
         # For what a bare false refuses the library names no place.
         schema = {} if schema else {"not": {}}
-    _check_words(schema)
+    _check_keywords(schema)
     copy = partial(_copy, copies=copies, in_list=in_list)
     copied: dict[str, Any] = {}
     for word, argument in schema.items():
@@ -208,11 +208,11 @@ def _compile_pattern(pattern: str) -> Callable[[str], object]:
 
 
 def _find_problem(validator: Any, value: object) -> str | None:  # noqa: ANN401 - as above
-    _steps.set(iter(range(_MOST_STEPS)))
+    _steps.set(iter(range(_MAX_STEPS)))
     try:
         error = next(validator.iter_errors(value), None)
     except (RecursionError, _TooManyStepsError):
-        return f"cannot be checked in {_MOST_STEPS:,} steps: too deep, or the schema refers to itself"
+        return f"cannot be checked in {_MAX_STEPS:,} steps: too deep, or the schema refers to itself"
     return None if error is None else _describe(error)
 
 

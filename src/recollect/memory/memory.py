@@ -1,9 +1,8 @@
 """Memory: what an agent remembers, and a provider of processors.
 
-A `Memory` is put beside the guards in an agent's lists, or given to it as `memory=`. It keeps its data in a
-store that it opens when it is first needed. Every method takes the ids of a scope as keyword arguments;
-what is left out is the memory's own: the ids it was made with. Only a memory that is kept in memory has ids
-of its own where it was given none.
+A `Memory` goes into an agent's lists beside the guards, or into `memory=`. It opens its store on first use.
+Every method takes the ids of a scope as keyword arguments. An id that is left out is the one that the memory
+was made with. A memory without a file or a server makes up its own user where it was given none.
 """
 
 import secrets
@@ -19,14 +18,14 @@ from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
-    stored_messages,
+    load_messages,
 )
-from recollect.memory.old_processors import LegacyProcessors, OldMemoryProcessor
+from recollect.memory.legacy_processors import LegacyMemoryProcessor, LegacyProcessorAdapter
 from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
-from recollect.memory.working_memory import WorkingMemoryProcessor, working_memory_options
+from recollect.memory.working_memory import WorkingMemoryProcessor, parse_working_memory_options
 from recollect.messages import Message, Role
-from recollect.pipeline.context import Ids, RunIds, UserIds, one_user_id, run_ids
+from recollect.pipeline.context import Ids, RunIds, UserIds, choose_user_id, parse_run_ids
 from recollect.pipeline.processor import Processor
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
@@ -48,11 +47,11 @@ if TYPE_CHECKING:
     from recollect.recall.results import Recall
 
 Within: TypeAlias = Literal["user", "thread"]
-"""Where a query searches: in all threads of the user, or in one."""
+"""Where a query searches: in all threads of the user, or in one thread."""
 
 
 class Memory:
-    """What an agent remembers: message history, what bears on the prompt, and what is known of the user."""
+    """What an agent remembers: message history, semantic recall, and working memory about the user."""
 
     def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
@@ -64,77 +63,77 @@ class Memory:
         embedder: object = UNSET,
         working_memory: object = None,
         threads: Sequence[str] = (),
-        processors: Sequence[OldMemoryProcessor] = (),
+        processors: Sequence[LegacyMemoryProcessor] = (),
         tenant_id: int | PerCall | None = None,
         user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,
     ) -> None:
-        """Say where to keep things, what to show of them, and whose they are by default.
+        """Choose the store, what the model is shown, and the default ids.
 
-        `last_messages` is how much of the thread a run is shown (False: nothing), `other_threads` how many
-        messages of the user's other threads. `semantic_recall` finds what bears on the prompt; `embedder` is
-        what it compares meanings with (None: words alone). `working_memory` is a template, a Pydantic model
-        class, or a dict of options of `WorkingMemoryProcessor`. `threads` are created if they are missing.
+        `last_messages` is how many messages of the thread the model is shown (False: none), `other_threads`
+        how many of the user's other threads. `semantic_recall` finds messages related to the prompt;
+        `embedder` compares their meanings (None: search by words alone). `working_memory` is a template, a
+        Pydantic model class, or a dict of options of `WorkingMemoryProcessor`. Missing `threads` are created.
 
         On a file or a server a memory needs `user_id` (`resource_id` means the same), here or with each call.
-        It is of one tenant, `tenant_id`, or with `PER_CALL` of the tenant that each call names.
+        It belongs to one tenant, `tenant_id`, or with `PER_CALL` to the tenant that each call names.
         """
         self.portals = PortalHolder("memory")
         self._entered = 0
         self._recall = parse_recall_settings(semantic_recall)
         self._embedder = embedder
         self._recaller: Recaller | None = None
-        self._handle = StoreHandle(store, prepare=self._make_threads if threads else None)
-        given = Owner(tenant_id, one_user_id(user_id, resource_id), thread_id)
-        self._owner = _with_own_ids(given, is_in_memory=self._handle.is_in_memory)
+        self._handle = StoreHandle(store, prepare=self._create_threads if threads else None)
+        given = Owner(tenant_id, choose_user_id(user_id, resource_id), thread_id)
+        self._owner = _fill_in_ids(given, is_in_memory=self._handle.is_in_memory)
         if threads:
-            self._resolved(RunIds())  # says now what is missing
-        self._last_messages = _checked_last(last_messages)
+            self._resolve_scope(RunIds())  # raises now if a user is missing
+        self._last_messages = _check_last_messages(last_messages)
         self._other_threads = check_int(other_threads, "other_threads")
-        options = working_memory_options(working_memory)
+        options = parse_working_memory_options(working_memory)
         self._working_memory = (
             None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
         )
         self._threads = tuple(check_id(name, "threads") for name in check_list(threads, "threads"))
-        self._old = _checked_old(processors)
+        self._legacy_processors = _check_legacy(processors)
         if processors:
             warnings.warn(
-                "Memory(processors=…) is going away; put processors into the agent's lists instead "
+                "Memory(processors=…) is deprecated; put processors into the agent's lists instead "
                 "(see docs/migration.md)",
                 DeprecationWarning,
                 stacklevel=2,
             )
 
     def get_input_processors(self) -> list[Processor]:
-        """Return the processors that read: other threads, history, recall, and working memory before all."""
+        """Return the processors that read: other threads, history, recall and working memory."""
         ids = self._ids()
         found: list[Processor] = []
         if self._other_threads:
             found.append(OtherThreadsProcessor(self._handle, last_messages=self._other_threads, **ids))
         found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
         if self._recall is not None:
-            found.append(self._recall_processor(self._recall))
+            found.append(self._make_recall_processor(self._recall))
         if self._working_memory is not None:
             found.append(self._working_memory)
-        if self._old:
-            found.append(LegacyProcessors(self._old))
+        if self._legacy_processors:
+            found.append(LegacyProcessorAdapter(self._legacy_processors))
         return found
 
     def get_output_processors(self) -> list[Processor]:
-        """Return the processors that write: the turn, and what is learned from it."""
-        on_saved = self._saved if self._recall is not None else None
+        """Return the processors that write: the turn, and the working memory learned from it."""
+        on_saved = self._on_saved if self._recall is not None else None
         turn = MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())
-        # Before the turn, to hold on to the user's epoch while nothing of the turn is written.
+        # Working memory comes first: it must read the user's epoch before the turn is written.
         return [turn] if self._working_memory is None else [self._working_memory, turn]
 
     def get_tools(self) -> list[Callable[..., object]]:
-        """Return the tools for the model; an agent takes those of its memory by itself."""
+        """Return the tools for the model; an agent adds those of its memory by itself."""
         return [] if self._working_memory is None else [*self._working_memory.get_tools()]
 
     async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
         """Return the messages of a thread, oldest first; an unknown thread has none."""
-        store, scope = await self._scope(**ids)
+        store, scope = await self._open(**ids)
         return await store.last_messages(limit, scope=scope)
 
     async def remember_messages(
@@ -146,8 +145,8 @@ class Memory:
         with_next: int = 0,
         **ids: Unpack[Ids],
     ) -> list[Message]:
-        """Return the last messages of a thread, and those named by id with the ones around them."""
-        store, scope = await self._scope(**ids)
+        """Return the last messages of a thread, and those in `include` with their neighbours."""
+        store, scope = await self._open(**ids)
         limit = self._last_messages if last is None else last
         found = await store.last_messages(limit, scope=scope)
         if include:
@@ -159,65 +158,65 @@ class Memory:
         return sorted(found, key=lambda message: message.position or 0)
 
     async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
-        """Append messages to a thread, all or none, and return them as they are stored."""
+        """Append messages to a thread, all or none, and return them as stored."""
         given = check_list(messages, "messages")
         if not given:
             return []
-        store, scope = await self._scope(**ids)
+        store, scope = await self._open(**ids)
         await store.append_turn(given, scope=scope)
-        self._saved(scope, store)
-        return await stored_messages([message.id for message in given], store, scope)
+        self._on_saved(scope, store)
+        return await load_messages([message.id for message in given], store, scope)
 
     async def add_message(self, role: Role, content: str, **ids: Unpack[Ids]) -> Message:
         """Append one message to a thread and return it."""
         return (await self.save_messages([Message(role, content)], **ids))[0]
 
     async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
-        """Remove messages, with the tool results that belong to them, and return how many are gone."""
+        """Delete messages with the tool results that belong to them; return how many were deleted."""
         items = check_list(ids_or_messages, "ids_or_messages")
         names = [
             item.id if isinstance(item, Message) else check_id(item, "ids_or_messages") for item in items
         ]
-        store, scope = await self._scope(**ids)
+        store, scope = await self._open(**ids)
         return await store.delete_messages(names, scope=scope)
 
     async def create_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
     ) -> Thread:
-        """Create a thread, or return the one that is there."""
-        store, scope = await self._scope(**ids)
+        """Create a thread, or return the existing one."""
+        store, scope = await self._open(**ids)
         return await store.create_thread(title=title, metadata=metadata, scope=scope)
 
     async def save_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
     ) -> Thread:
-        """Create a thread, or change the one that is there."""
-        store, scope = await self._scope(**ids)
+        """Create a thread, or update the existing one."""
+        store, scope = await self._open(**ids)
         await store.create_thread(title=title, metadata=metadata, scope=scope)
         return await store.update_thread(title=title, metadata=metadata, scope=scope)
 
     async def update_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, **ids: Unpack[Ids]
     ) -> Thread:
-        """Change the title or the metadata of a thread; what is None stays."""
-        store, scope = await self._scope(**ids)
+        """Update the title or the metadata of a thread; None leaves a value as it is."""
+        store, scope = await self._open(**ids)
         return await store.update_thread(title=title, metadata=metadata, scope=scope)
 
     async def get_thread_by_id(self, thread_id: str | None = None, **ids: Unpack[UserIds]) -> Thread | None:
         """Return a thread, or None."""
-        store, scope = await self._scope(thread_id=thread_id, **ids)
+        store, scope = await self._open(thread_id=thread_id, **ids)
         return await store.get_thread(scope=scope)
 
     async def list_threads(
         self, *, limit: int | None = None, offset: int = 0, **ids: Unpack[Ids]
     ) -> list[Thread]:
-        """Return the user's threads, the latest talk first."""
-        store, scope = await self._scope(**ids)
+        """Return the user's threads, the one with the latest message first."""
+        store, scope = await self._open(**ids)
         return await store.list_threads(limit=limit, offset=offset, scope=scope)
 
     async def delete_thread(self, thread_id: str, **ids: Unpack[UserIds]) -> bool:
-        """Remove a thread with all its messages and say if it was there."""
-        store, scope = await self._scope(thread_id=check_id(thread_id, "thread_id"), **ids)
+        """Delete a thread with all its messages; return whether it existed."""
+        store, scope = await self._open(thread_id=check_id(thread_id, "thread_id"), **ids)
         return await store.delete_thread(scope=scope)
 
     async def query(
@@ -232,21 +231,21 @@ class Memory:
         explain: bool = False,
         **ids: Unpack[Ids],
     ) -> "Recall":
-        """Find what was said about something, best first; an empty question finds nothing.
+        """Search the messages for a question, best hit first; an empty question finds nothing.
 
-        `within` is all of the user's threads or this one. With `explain` each hit says why it is there.
+        `within` is "user" for all of the user's threads, or "thread". With `explain` each hit has its scores.
         """
         check_choice(within, "within", get_args(Within))
         searched: SearchScope = "thread" if within == "thread" else "resource"
         settings = RecallSettings(top_k, threshold, searched, message_range, max_tokens)
         check_text(question, "question")
-        _, place = await self._scope(**ids)
-        return await self._own_recaller().search(question, settings, scope=place, explain=explain)
+        _, scope = await self._open(**ids)
+        return await self._get_recaller().search(question, settings, scope=scope, explain=explain)
 
     async def get_working_memory(self, **ids: Unpack[Ids]) -> WorkingMemory:
-        """Return what is known of the user, or in the thread: fields that read as keys and as attributes."""
-        store, place = await self._working_place(**ids)
-        return self._with_fields(await store.get_working_memory(scope=place))
+        """Return the working memory of the user or the thread; fields read as keys or as attributes."""
+        store, scope = await self._open_working_memory(**ids)
+        return self._add_fields(await store.get_working_memory(scope=scope))
 
     async def update_working_memory(
         self,
@@ -256,54 +255,54 @@ class Memory:
         expected_version: int | None = None,
         **ids: Unpack[Ids],
     ) -> WorkingMemory:
-        """Change working memory: None deletes a field, lists replace, what is not mentioned stays."""
-        store, place = await self._working_place(**ids)
+        """Update working memory: None deletes a field, a list replaces one, all other fields stay."""
+        store, scope = await self._open_working_memory(**ids)
         own = self._working_memory
         changed = await store.update_working_memory(
             patch,
             strategy=strategy,
             expected_version=expected_version,
-            check=None if own is None else own.shape.checked,
-            scope=place,
+            check=None if own is None else own.fields.validate,
+            scope=scope,
         )
-        return self._with_fields(changed)
+        return self._add_fields(changed)
 
     async def working_memory_history(
         self, *, limit: int | None = None, **ids: Unpack[Ids]
     ) -> list[WorkingMemory]:
-        """Return the kept versions of working memory, the newest first."""
-        store, place = await self._working_place(**ids)
-        found = await store.working_memory_history(limit=limit, scope=place)
-        return [self._with_fields(version) for version in found]
+        """Return the stored versions of working memory, the newest first."""
+        store, scope = await self._open_working_memory(**ids)
+        found = await store.working_memory_history(limit=limit, scope=scope)
+        return [self._add_fields(version) for version in found]
 
     async def restore_working_memory(self, version: int, **ids: Unpack[Ids]) -> WorkingMemory:
-        """Make an earlier version of working memory the present one, as a new version."""
-        store, place = await self._working_place(**ids)
-        return self._with_fields(await store.restore_working_memory(version, scope=place))
+        """Write an earlier version of working memory again, as a new version."""
+        store, scope = await self._open_working_memory(**ids)
+        return self._add_fields(await store.restore_working_memory(version, scope=scope))
 
     async def clear_working_memory(self, **ids: Unpack[Ids]) -> int:
-        """Forget working memory with all its versions, and return how many there were."""
-        store, place = await self._working_place(**ids)
-        return await store.clear_working_memory(scope=place)
+        """Delete working memory with all its versions; return how many there were."""
+        store, scope = await self._open_working_memory(**ids)
+        return await store.clear_working_memory(scope=scope)
 
-    async def settled(self) -> None:
-        """Wait for work in the background: learning from answers, and embedding what was saved."""
+    async def wait_until_idle(self) -> None:
+        """Wait for background tasks: updates of working memory, and embedding of saved messages."""
         if self._working_memory is not None:
-            await self._working_memory.settled()
+            await self._working_memory.wait_until_idle()
         if self._recaller is not None:
-            await self._recaller.settled()
+            await self._recaller.wait_until_idle()
 
     async def close(self) -> None:
-        """Finish learning from answers, stop embedding, and close the store if this memory opened it."""
+        """Finish updates of working memory, stop embedding, and close the store if this memory opened it."""
         if self._working_memory is not None:
-            await self._working_memory.settled()
+            await self._working_memory.wait_until_idle()
         if self._recaller is not None:
             await self._recaller.close()
         await self._handle.close()
 
     @property
     def is_entered(self) -> bool:
-        """Whether somebody is within `async with memory`, an agent that was entered included."""
+        """Whether an `async with` block of the memory, or of an agent that has it, is running."""
         return self._entered > 0
 
     async def __aenter__(self) -> Self:
@@ -311,7 +310,7 @@ class Memory:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the memory, if nobody else has entered it."""
+        """Close the memory when the last `async with` block ends."""
         self._entered -= 1
         if not self.is_entered:
             await self.close()
@@ -327,15 +326,15 @@ class Memory:
         own = self._owner
         return {"tenant_id": own.tenant_id, "user_id": own.user_id, "thread_id": own.thread_id}
 
-    def _own_recaller(self) -> "Recaller":
+    def _get_recaller(self) -> "Recaller":
         if self._recaller is None:
             self._recaller = new_recaller(self._handle, self._embedder)
         return self._recaller
 
-    def _recall_processor(self, settings: RecallSettings) -> Processor:
+    def _make_recall_processor(self, settings: RecallSettings) -> Processor:
         return SemanticRecallProcessor(
             self._handle,
-            recaller=self._own_recaller(),
+            recaller=self._get_recaller(),
             top_k=settings.top_k,
             threshold=settings.threshold,
             scope=settings.scope,
@@ -344,54 +343,54 @@ class Memory:
             **self._ids(),
         )
 
-    def _saved(self, scope: Scope, store: Store) -> None:
+    def _on_saved(self, scope: Scope, store: Store) -> None:
         if self._recall is not None:
-            self._own_recaller().schedule_indexing(scope, store)
+            self._get_recaller().schedule_indexing(scope, store)
 
-    async def _scope(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
-        scope = self._resolved(run_ids(ids))
+    async def _open(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        scope = self._resolve_scope(parse_run_ids(ids))
         return await self._handle.get(), scope
 
-    async def _working_place(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
-        store, scope = await self._scope(**ids)
+    async def _open_working_memory(self, **ids: Unpack[Ids]) -> tuple[Store, Scope]:
+        store, scope = await self._open(**ids)
         own = self._working_memory
-        return store, scope.with_thread(None) if own is None else own.place_of(scope)
+        return store, scope.with_thread(None) if own is None else own.get_memory_scope(scope)
 
-    def _with_fields(self, memory: WorkingMemory) -> WorkingMemory:
+    def _add_fields(self, memory: WorkingMemory) -> WorkingMemory:
         return (
-            memory if self._working_memory is None else memory.with_fields(self._working_memory.shape.fields)
+            memory if self._working_memory is None else memory.with_fields(self._working_memory.fields.names)
         )
 
-    def _resolved(self, ids: RunIds) -> Scope:
-        # None is for processors that nobody told whose memory it is; a memory always has a thread.
+    def _resolve_scope(self, ids: RunIds) -> Scope:
+        # Never None here: a memory always has a thread.
         return cast("Scope", resolve_scope(ids, self._owner, is_in_memory=self._handle.is_in_memory))
 
-    async def _make_threads(self, store: Store) -> None:
-        scope = self._resolved(RunIds())
+    async def _create_threads(self, store: Store) -> None:
+        scope = self._resolve_scope(RunIds())
         for thread_id in self._threads:
             await store.create_thread(scope=scope.with_thread(thread_id))
 
 
-def _with_own_ids(given: Owner, *, is_in_memory: bool) -> Owner:
-    """Fill in what was left out; a user whom nobody named never reaches a file."""
+def _fill_in_ids(given: Owner, *, is_in_memory: bool) -> Owner:
+    """Fill in missing ids; a made-up user is never written to a file or a server."""
     if given.user_id is None and is_in_memory:
         own = f"memory-{secrets.token_hex(8)}"
         return replace(given, user_id=own, thread_id=given.thread_id or own)
     return replace(given, thread_id=given.thread_id or DEFAULT_THREAD)
 
 
-def _checked_last(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - the option's own value
+def _check_last_messages(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - own value
     if last_messages is True or last_messages is False:
         return DEFAULT_LAST_MESSAGES if last_messages else 0
     return None if last_messages is None else check_int(last_messages, "last_messages")
 
 
-def _checked_old(processors: Sequence[OldMemoryProcessor]) -> tuple[OldMemoryProcessor, ...]:
+def _check_legacy(processors: Sequence[LegacyMemoryProcessor]) -> tuple[LegacyMemoryProcessor, ...]:
     for item in cast("list[object]", check_list(processors, "processors")):
         if isinstance(item, type) or not callable(getattr(item, "process", None)):
             raise InvalidArgumentError(
                 "processors",
-                f"a {type(item).__name__} has no method process(messages, …); a Processor goes into the "
-                "agent's lists",
+                f"a {type(item).__name__} has no method process(messages, …); put a Processor into "
+                "the agent's lists",
             )
     return tuple(processors)

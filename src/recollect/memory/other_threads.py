@@ -1,4 +1,4 @@
-"""What the user said in other threads, as one labelled message before the history."""
+"""The latest messages of the user's other threads, as one labelled message before the history."""
 
 from typing import Unpack
 
@@ -11,11 +11,11 @@ from recollect.storage.opening import Place, StoreHandle
 from recollect.text.quoting import fence, quote
 from recollect.validation import check_int
 
-_THREADS_LOOKED_AT = 4  # the latest ones
+_MAX_THREADS = 4  # the latest ones
 
 
 class OtherThreadsProcessor(MemoryProcessor):
-    """Brings in the last messages of the user's other threads."""
+    """Shows the model the last messages of the user's other threads."""
 
     id = "other-threads"
 
@@ -26,12 +26,12 @@ class OtherThreadsProcessor(MemoryProcessor):
         last_messages: int = 5,
         **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, how much to bring in, and whose memory it is."""
+        """Take a store, its URL or a path, how many messages to show, and the owner's ids."""
         super().__init__(store, **owner)
         self._limit = check_int(last_messages, "last_messages", minimum=1)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Put one fenced message before the prompt; a failed read goes on without it."""
+        """Insert one fenced message before the prompt; if the read fails, go on without it."""
         try:
             found = await self._read(ctx)
         except StorageError as error:
@@ -50,13 +50,13 @@ class OtherThreadsProcessor(MemoryProcessor):
         return insert(messages, [context])
 
     async def _read(self, ctx: RunContext) -> list[Message]:
-        store, scope = await self._memory_of(ctx)
+        store, scope = await self._open(ctx)
         if scope is None:
             return []
-        threads = await store.list_threads(limit=_THREADS_LOOKED_AT + 1, scope=scope)
+        threads = await store.list_threads(limit=_MAX_THREADS + 1, scope=scope)
         found: list[Message] = []
         for thread in threads:
             if thread.id != scope.thread_id:
                 found += await store.last_messages(self._limit, scope=scope.with_thread(thread.id))
-        talk = sorted((m for m in found if m.is_conversation), key=lambda m: m.number or 0)
-        return talk[-self._limit :]
+        spoken = sorted((m for m in found if m.is_conversation), key=lambda m: m.number or 0)
+        return spoken[-self._limit :]

@@ -1,16 +1,19 @@
-"""Semantic recall: what was said before about this, here or in other threads, goes before the prompt.
+"""Semantic recall: messages related to the prompt, of this thread or others, go before the conversation.
 
-Recalled messages are dated, grouped and shown once each; those of this conversation apart from the others.
-`text.quoting` makes the fence around them.
+Recalled messages are dated and shown once each, grouped by thread; those of this thread come first:
+
+    Earlier in this conversation:
+    On Monday, 06 May 2030:
+      09:05 user: My sister is called Mia.
 """
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from recollect.errors import EmbedderChangedError, StorageError
-from recollect.memory.base import MemoryProcessor
+from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.prompt_order import insert
 from recollect.recall.settings import (
@@ -28,18 +31,18 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
-    from recollect.scope import PerCall, Scope
+    from recollect.scope import Scope
     from recollect.storage.opening import Place, StoreHandle
 
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"
-_LONGEST_NAME = 60  # names are outside the budget of tokens
+_MAX_NAME = 60  # names are outside the budget of tokens
 LABEL = "recalled from memory"
-"""What the block of recalled messages is called in the prompt."""
+"""The label of the block of recalled messages in the prompt."""
 
 
 class SemanticRecallProcessor(MemoryProcessor):
-    """Finds messages that bear on the prompt and shows them to the model as quoted reference."""
+    """Finds messages related to the prompt and shows them to the model as quotes."""
 
     id = "semantic-recall"
 
@@ -50,35 +53,29 @@ class SemanticRecallProcessor(MemoryProcessor):
         embedder: object = UNSET,
         explain: bool = False,
         recaller: Recaller | None = None,
-        tenant_id: int | PerCall | None = None,
-        user_id: str | None = None,
-        resource_id: str | None = None,
-        thread_id: str | None = None,
         top_k: int = DEFAULT_TOP_K,
         threshold: float | None = None,
         scope: SearchScope = "resource",
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,
+        **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, an embedder (None: text alone), its owner, and what to find.
+        """Take a store, its URL or a path, an embedder (None: words alone), search options and owner's ids.
 
-        With `explain` the run's trace says why each message was recalled. A `recaller` is one that is shared
-        with others.
+        With `explain` the trace has the scores of each recalled message. `recaller` shares one that exists.
         """
-        super().__init__(
-            store, tenant_id=tenant_id, user_id=user_id, resource_id=resource_id, thread_id=thread_id
-        )
+        super().__init__(store, **owner)
         self._settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
         self._explain = explain
         self._recaller = recaller or new_recaller(self._handle, embedder)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Put what was found before the conversation; a failed search goes on without it."""
-        question = _question(messages)
+        """Insert what was found before the conversation; if the search fails, go on without it."""
+        question = _get_question(messages)
         if not question:
             return messages
         try:
-            _, scope = await self._memory_of(ctx)
+            _, scope = await self._open(ctx)
             if scope is None:
                 return messages
             found = await self._search(question, scope, messages)
@@ -88,29 +85,29 @@ class SemanticRecallProcessor(MemoryProcessor):
         for note in found.notes:
             ctx.note(note)
         if self._explain:
-            ctx.details(found.to_dict(with_text=False))
-        return _with_recalled(messages, found, scope, ctx.run_id)
+            ctx.set_details(found.to_dict(with_text=False))
+        return _insert_recalled(messages, found, scope, ctx.run_id)
 
     async def _search(self, question: str, scope: Scope, messages: list[Message]) -> Recall:
-        # What history shows already is not shown twice; the search looks further instead.
+        # Messages that history shows are excluded, so that they do not use up `top_k`.
         shown = {message.number for message in messages if message.number is not None}
         return await self._recaller.search(
             question, self._settings, scope=scope, exclude=shown, explain=self._explain
         )
 
 
-def _question(messages: list[Message]) -> str:
-    """Return what the user said last in this run."""
+def _get_question(messages: list[Message]) -> str:
+    """Return the user's last message of this run."""
     said = [m.text for m in messages if m.role == "user" and m.origin == "input"]
     return said[-1].strip() if said else ""
 
 
-def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
+def _insert_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
     shown = {message.id for message in messages}
-    lines = recalled_lines(found, scope.thread_id, shown)
+    lines = format_recalled(found, scope.thread_id, shown)
     if not lines:
         return messages
-    # One part for each message, so that a check behind memory can take out a single one.
+    # One part for each line, so that a guard after memory can remove a single one.
     recalled = Message(
         "system",
         frame_parts(fence(LABEL, lines)),
@@ -123,7 +120,7 @@ def _with_recalled(messages: list[Message], found: Recall, scope: Scope, run_id:
 
 
 def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
-    """Return what searches a store, with an embedder (UNSET: the built-in one, None: words alone)."""
+    """Return the search on a store, with an embedder (UNSET: the built-in one, None: words alone)."""
     from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
 
@@ -135,23 +132,23 @@ class _Line(NamedTuple):
     text: str
 
 
-def recalled_lines(hits: Iterable[Hit], thread_id: str | None, shown: Collection[str] = ()) -> list[str]:
-    """Return the texts to show, one for each heading and message; those with the ids named are left out."""
+def format_recalled(hits: Iterable[Hit], thread_id: str | None, shown: Collection[str] = ()) -> list[str]:
+    """Return one line for each heading and message, without messages whose ids are in `shown`."""
     found: dict[str, _Line] = {}
     for hit in hits:
         for message in (*hit.before, *hit.after):
             found.setdefault(message.id, _Line(message, message.text))
-        found[hit.message.id] = _Line(hit.message, _excerpt(hit))
+        found[hit.message.id] = _Line(hit.message, _get_excerpt(hit))
     lines = sorted(
         (line for line in found.values() if line.message.id not in shown),
         key=lambda line: line.message.number or 0,
     )
     here = [line for line in lines if line.message.thread_id == thread_id]
     elsewhere = [line for line in lines if line.message.thread_id != thread_id]
-    return [*_group(HERE, here), *_group(ELSEWHERE, elsewhere)]
+    return [*_format_group(HERE, here), *_format_group(ELSEWHERE, elsewhere)]
 
 
-def _group(heading: str, lines: list[_Line]) -> list[str]:
+def _format_group(heading: str, lines: list[_Line]) -> list[str]:
     if not lines:
         return []
     shown = [heading]
@@ -160,18 +157,18 @@ def _group(heading: str, lines: list[_Line]) -> list[str]:
     for group in sorted(groups, key=lambda group: group[0].message.number or 0):
         for day, said in groupby(group, key=lambda line: f"{line.message.created_at:%A, %d %B %Y}"):
             shown.append(f"On {day}:")
-            shown += [_spoken(line) for line in said]
+            shown += [_format_line(line) for line in said]
     return shown
 
 
-def _spoken(line: _Line) -> str:
+def _format_line(line: _Line) -> str:
     name = line.message.metadata.get("name")
-    known = quote_inline(name, _LONGEST_NAME) if isinstance(name, str) else ""
+    known = quote_inline(name, _MAX_NAME) if isinstance(name, str) else ""
     who = f"{known} ({line.message.role})" if known else line.message.role
     return f"  {line.message.created_at:%H:%M} {who}: {quote(line.text)}"
 
 
-def _excerpt(hit: Hit) -> str:
+def _get_excerpt(hit: Hit) -> str:
     if hit.segment is None:
         return hit.text
     start, end = hit.segment

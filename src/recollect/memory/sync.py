@@ -1,4 +1,4 @@
-"""Memory from sync code."""
+"""`Memory` for sync code."""
 
 from recollect.concurrency.sync_face import ClosingFace, sync_method
 from recollect.memory.memory import Memory
@@ -24,4 +24,4 @@ class SyncMemory(ClosingFace[Memory]):
     working_memory_history = sync_method(Memory.working_memory_history)
     restore_working_memory = sync_method(Memory.restore_working_memory)
     clear_working_memory = sync_method(Memory.clear_working_memory)
-    settled = sync_method(Memory.settled)
+    wait_until_idle = sync_method(Memory.wait_until_idle)

@@ -1,4 +1,4 @@
-"""Working memory: the user's fields go in before everything else, and learn from the turn behind guards."""
+"""Working memory: the user's fields go before the prompt, and are updated from the turn after the guards."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ from recollect.memory.extraction import (
     ExtractorFunction,
     ask_model,
     call_function,
+    collect_tool_patches,
+    format_conversation,
     make_tool,
-    talk_of,
-    tool_patches,
 )
-from recollect.memory.fields import Shape, Template, read_schema
+from recollect.memory.fields import FieldSet, Template, read_schema
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
@@ -36,29 +36,29 @@ from recollect.working_memory import STRATEGIES, Strategy, WorkingMemory, is_pad
 
 _log = logging.getLogger("recollect")
 
-Extent: TypeAlias = Literal["resource", "thread"]
-"""Whose working memory it is: the user's, or that of each thread."""
+WorkingMemoryScope: TypeAlias = Literal["resource", "thread"]
+"""Whether all threads of a user share one working memory, or each thread has its own."""
 
-Moment: TypeAlias = Literal["before", "after", "never"]
-"""When a turn is learned from: before the run ends, after the answer was returned, or not at all."""
+ExtractionTime: TypeAlias = Literal["before", "after", "never"]
+"""When a model extracts fields from a turn: before the run ends, in the background after it, or never."""
 
 _OPTIONS = ("template", "schema", "update_strategy", "scope", "extractor", "extract", "tool", "read_only")
 
 
 @dataclass(slots=True)
-class _Lesson:
-    """What a turn may change: what the model noted by the tool, and what was said since when."""
+class _PendingUpdate:
+    """What a turn may change: patches of the tool, the text to extract from, and the user's epoch."""
 
     patches: list[dict[str, object]]
-    talk: str
+    conversation: str
     epoch: int | None = None
 
 
 class WorkingMemoryProcessor(MemoryProcessor):
-    """Shows the model what is known of the user, and keeps it up to date.
+    """Shows the model what is known about the user, and keeps it up to date.
 
-    The fields are those of a `template` or a `schema`. After a turn one question to the model, or to the
-    `extractor`, says what has changed. With `tool=True` the model is given a tool instead.
+    The fields are those of a `template` or a `schema`. After each turn one request to the model, or to the
+    `extractor`, says what has changed. With `tool=True` the model has a tool for that instead.
     """
 
     id = "working-memory"
@@ -71,54 +71,55 @@ class WorkingMemoryProcessor(MemoryProcessor):
         template: str | None = None,
         schema: object = None,
         update_strategy: Strategy = "merge",
-        scope: Extent = "resource",
+        scope: WorkingMemoryScope = "resource",
         extractor: object | ExtractorFunction | None = None,
-        extract: Moment | None = None,
+        extract: ExtractionTime | None = None,
         tool: bool = False,
         read_only: bool = False,
         **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, the fields, how they are kept, and whose memory it is.
+        """Take a store, its URL or a path, the fields, how to update them, and the owner's ids.
 
-        `extractor` is a model or a function of the talk and the present fields; without one the run's model
-        is asked. `extract` is "before" unless there is the tool; "after" does not let the run wait.
+        `extractor` is a model, or a function of the conversation and the current fields; the default is the
+        run's model. `extract` is "before" by default, "never" with the tool; with "after" the run does not
+        wait.
         """
         super().__init__(store, **owner)
-        self.shape = _shape(template, schema)
+        self.fields = _parse_fields(template, schema)
         self._strategy: Strategy = check_choice(update_strategy, "update_strategy", STRATEGIES)
-        self._extent: Extent = check_choice(scope, "scope", get_args(Extent))
-        moment = extract if extract is not None else ("never" if tool else "before")
-        self._moment: Moment = check_choice(moment, "extract", get_args(Moment))
-        self._extractor = _checked_extractor(extractor)
+        self._is_per_thread = check_choice(scope, "scope", get_args(WorkingMemoryScope)) == "thread"
+        time = extract if extract is not None else ("never" if tool else "before")
+        self._extraction_time: ExtractionTime = check_choice(time, "extract", get_args(ExtractionTime))
+        self._extractor = _check_extractor(extractor)
         self._read_only = check_flag(read_only, "read_only")
         has_tool = check_flag(tool, "tool") and not read_only
-        self._tools = [make_tool(self.shape)] if has_tool else []
+        self._tools = [make_tool(self.fields)] if has_tool else []
         self._background = BackgroundTasks()
 
     def get_tools(self) -> list[Callable[..., str]]:
-        """Return the tool by which the model changes working memory, if it is to have one."""
+        """Return the tool by which the model changes working memory, if `tool` is set."""
         return [*self._tools]
 
-    def place_of(self, scope: Scope) -> Scope:
-        """Return the scope of the working memory that belongs to a run: the user's or the thread's."""
-        return scope if self._extent == "thread" else scope.with_thread(None)
+    def get_memory_scope(self, scope: Scope) -> Scope:
+        """Return the scope of the working memory of a run: the user's or the thread's."""
+        return scope if self._is_per_thread else scope.with_thread(None)
 
-    async def settled(self) -> None:
-        """Wait until all turns that are learned from after their answers have been."""
+    async def wait_until_idle(self) -> None:
+        """Wait for the extractions in the background."""
         await self._background.join()
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Put one fenced message before everything else; a failed read goes on without it."""
+        """Insert one fenced message before everything else; if the read fails, go on without it."""
         try:
-            store, place = await self._place_of_run(ctx)
-            known = WorkingMemory() if place is None else await store.get_working_memory(scope=place)
+            store, scope = await self._open_working_memory(ctx)
+            known = WorkingMemory() if scope is None else await store.get_working_memory(scope=scope)
         except StorageError as error:
             ctx.degrade(error)
             return messages
-        text = self.shape.render(known)
+        text = self.fields.render(known)
         if not text:
             return messages
-        about = "this user" if self._extent == "resource" else "this conversation"
+        about = "this conversation" if self._is_per_thread else "this user"
         known_fields = Message(
             "system",
             frame_parts(fence(f"what is known about {about}", [text])),
@@ -129,53 +130,59 @@ class WorkingMemoryProcessor(MemoryProcessor):
         return insert(messages, [known_fields])
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the turn, as it stands at this place, may change."""
-        lesson = _Lesson(
-            tool_patches(messages) if self._tools else [],
-            talk_of(messages) if self._moment != "never" and not self._read_only else "",
+        """Stage what the turn, as the processors before left it, may change."""
+        update = _PendingUpdate(
+            collect_tool_patches(messages) if self._tools else [],
+            format_conversation(messages) if self._extraction_time != "never" and not self._read_only else "",
         )
-        self._scope_of(ctx)  # what it raises is the caller's mistake, not a failed write
-        if lesson.talk:
-            ctx.before_commit(partial(self._pin_epoch, lesson, ctx))
-        if lesson.patches or lesson.talk:
-            ctx.after_commit(partial(self._keep, lesson, ctx))
+        self._resolve_scope(ctx)  # what it raises is the caller's mistake, not a failed write
+        if update.conversation:
+            ctx.before_commit(partial(self._pin_epoch, update, ctx))
+        if update.patches or update.conversation:
+            ctx.after_commit(partial(self._apply, update, ctx))
         return messages
 
-    async def _pin_epoch(self, lesson: _Lesson, ctx: RunContext) -> None:
-        """Hold on to the user's epoch: what is removed from here on must not come back by what is learned."""
+    async def _pin_epoch(self, update: _PendingUpdate, ctx: RunContext) -> None:
+        """Read the user's epoch: the update is dropped if something is deleted after this."""
         try:
-            store, place = await self._place_of_run(ctx)
-            lesson.epoch = None if place is None else await store.pin_epoch(scope=place)
+            store, scope = await self._open_working_memory(ctx)
+            update.epoch = None if scope is None else await store.pin_epoch(scope=scope)
         except StorageError as error:
-            _report(ctx, error)
+            _report_failure(ctx, error)
 
-    async def _keep(self, lesson: _Lesson, ctx: RunContext) -> None:
-        """Write what the model noted, and learn from what was said, now or later."""
-        store, place = await self._place_of_run(ctx)
-        if place is None:
+    async def _apply(self, update: _PendingUpdate, ctx: RunContext) -> None:
+        """Write the patches of the tool, and extract from the conversation now or in the background."""
+        store, scope = await self._open_working_memory(ctx)
+        if scope is None:
             return
-        for patch in lesson.patches:
-            await self._note(patch, store, place, ctx)
-        if lesson.epoch is not None:
-            learning = self._learn(lesson.talk, lesson.epoch, store, place, ctx)
-            if self._moment == "after":
-                self._background.start(place, learning)
+        for patch in update.patches:
+            await self._apply_patch(patch, store, scope, ctx)
+        if update.epoch is not None:
+            extraction = self._extract(update.conversation, update.epoch, store, scope, ctx)
+            if self._extraction_time == "after":
+                self._background.start(scope, extraction)
             else:
-                await learning
+                await extraction
 
-    async def _note(self, patch: dict[str, object], store: Store, place: Scope, ctx: RunContext) -> None:
+    async def _apply_patch(
+        self, patch: dict[str, object], store: Store, scope: Scope, ctx: RunContext
+    ) -> None:
         try:
-            await store.update_working_memory(patch, run_id=ctx.run_id, check=self.shape.checked, scope=place)
+            await store.update_working_memory(
+                patch, run_id=ctx.run_id, check=self.fields.validate, scope=scope
+            )
         except InvalidArgumentError as error:
-            _report(ctx, error)
+            _report_failure(ctx, error)
 
-    async def _learn(self, talk: str, epoch: int, store: Store, place: Scope, ctx: RunContext) -> None:
-        """Ask what has changed and write it; whatever goes wrong, the old fields stay."""
+    async def _extract(
+        self, conversation: str, epoch: int, store: Store, scope: Scope, ctx: RunContext
+    ) -> None:
+        """Ask what has changed and write it; after a failure the old fields stay."""
         entry = ctx.trace.entry(ctx.processor_id, "commit")
         try:
-            current = await store.get_working_memory(scope=place)
-            patch = await self._patch(talk, current.to_dict(), ctx)
-            # Models fill in a form with empty lists for what they do not know; null is how a list goes.
+            current = await store.get_working_memory(scope=scope)
+            patch = await self._ask_extractor(conversation, current.to_dict(), ctx)
+            # Models send empty lists for what they do not know; a list is deleted by null.
             patch = {name: value for name, value in patch.items() if value != []}
             if is_padding(patch):
                 entry.notes.append("the extraction found nothing")
@@ -186,33 +193,37 @@ class WorkingMemoryProcessor(MemoryProcessor):
                 expected_version=current.version,
                 epoch=epoch,
                 run_id=ctx.run_id,
-                check=self.shape.checked,
-                scope=place,
+                check=self.fields.validate,
+                scope=scope,
             )
         except ConflictError:
-            entry.notes.append("the extraction was dropped: something of the user was removed meanwhile")
+            entry.notes.append("the extraction was dropped: data of the user was deleted meanwhile")
         except ModelUnavailableError as error:
             if self._extractor is None:
                 entry.notes.append(f"the extraction was skipped: {error}")
             else:
-                _report(ctx, error)
-        except Exception as error:  # noqa: BLE001 - a model or a function may raise anything, and the answer is out
-            _report(ctx, error)
+                _report_failure(ctx, error)
+        except Exception as error:  # noqa: BLE001 - a model or a function may raise anything, and the answer is released
+            _report_failure(ctx, error)
         else:
             entry.notes.append(f"version {learned.version}")
 
-    async def _patch(self, talk: str, current: dict[str, object], ctx: RunContext) -> dict[str, object]:
+    async def _ask_extractor(
+        self, conversation: str, current: dict[str, object], ctx: RunContext
+    ) -> dict[str, object]:
         if callable(self._extractor):
-            return await call_function(cast("ExtractorFunction", self._extractor), talk, current)
-        return await ask_model(self.shape, talk, current, ctx, strategy=self._strategy, model=self._extractor)
+            return await call_function(cast("ExtractorFunction", self._extractor), conversation, current)
+        return await ask_model(
+            self.fields, conversation, current, ctx, strategy=self._strategy, model=self._extractor
+        )
 
-    async def _place_of_run(self, ctx: RunContext) -> tuple[Store, Scope | None]:
-        store, scope = await self._memory_of(ctx)
-        return store, None if scope is None else self.place_of(scope)
+    async def _open_working_memory(self, ctx: RunContext) -> tuple[Store, Scope | None]:
+        store, scope = await self._open(ctx)
+        return store, None if scope is None else self.get_memory_scope(scope)
 
 
-def working_memory_options(given: object) -> dict[str, Any] | None:
-    """Return what a memory was told of working memory as arguments of the processor; None if it is off."""
+def parse_working_memory_options(given: object) -> dict[str, Any] | None:
+    """Return the `working_memory` of a `Memory` as arguments of the processor; None if it is off."""
     if given is None or given is False:
         return None
     if isinstance(given, str):
@@ -232,21 +243,22 @@ def working_memory_options(given: object) -> dict[str, Any] | None:
     return options
 
 
-def _shape(template: str | None, schema: object) -> Shape:
+def _parse_fields(template: str | None, schema: object) -> FieldSet:
     if (template is None) == (schema is None):
         raise InvalidArgumentError(
-            "template" if schema is None else "schema", "give either a template or a schema"
+            "template" if schema is None else "schema",
+            "give either a template or a schema",
         )
     return read_schema(schema) if template is None else Template(template)
 
 
-def _checked_extractor(extractor: object) -> object:
+def _check_extractor(extractor: object) -> object:
     forms = "a model, a model's name or a function"
     return None if extractor is None else check_model(extractor, "extractor", forms, may_be_function=True)
 
 
-def _report(ctx: RunContext, error: Exception) -> None:
-    """Write a failure into the trace and the log; of a foreign error, which may quote talk, only the type."""
+def _report_failure(ctx: RunContext, error: Exception) -> None:
+    """Write a failure to the trace and the log; other people's errors may quote messages: only their type."""
     said = str(error) if isinstance(error, RecollectError) else ""
     entry = ctx.trace.entry(ctx.processor_id, "commit")
     entry.error = f"{type(error).__name__}: {said}" if said else type(error).__name__

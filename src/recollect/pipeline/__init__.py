@@ -1,1 +1,1 @@
-"""The mechanism that runs processors over a prompt and an answer, and nothing else."""
+"""Runs processors over a prompt and an answer; it knows no guard, memory or model."""

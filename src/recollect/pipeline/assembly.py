@@ -1,4 +1,4 @@
-"""Turns the list that a caller gave into the processors that run, in order."""
+"""Turns the caller's list into the processors that run, in order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
@@ -7,10 +7,10 @@ from recollect.errors import InvalidArgumentError
 from recollect.pipeline.processor import Processor, ProcessorProvider
 
 Item: TypeAlias = Processor | ProcessorProvider
-"""What a processor list may hold."""
+"""An item of a processor list."""
 
 Side: TypeAlias = Literal["input", "output"]
-"""On which side of the model a list runs."""
+"""Whether a list runs before the model or after it."""
 
 HOOKS: Mapping[Side, Sequence[str]] = {
     "input": ("process_input", "process_tool_result"),
@@ -21,7 +21,7 @@ HOOKS: Mapping[Side, Sequence[str]] = {
         "process_output_result",
     ),
 }
-"""Which hooks run on which side."""
+"""The hooks of each side."""
 
 
 def expand_providers(
@@ -35,14 +35,14 @@ def expand_providers(
     _check_items(items, side)
     found = [(processor, item) for item in items for processor in _processors_of(item, side)]
     if memory is not None and not any(item is memory for item in items):
-        place = _memory_place([processor for processor, _ in found], side)
+        place = _find_memory_index([processor for processor, _ in found], side)
         found[place:place] = [(processor, memory) for processor in _processors_of(memory, side)]
     _check_ids(found, side)
     return [processor for processor, _ in found]
 
 
 def id_of(processor: Processor) -> str:
-    """Return the name that a processor goes by: its id, or that of its class."""
+    """Return the processor's id, or the name of its class."""
     return processor.id or type(processor).__name__
 
 
@@ -64,7 +64,7 @@ def _check_processors(found: object, item: Item, side: Side) -> list[Processor]:
     )
 
 
-def _memory_place(processors: Sequence[Processor], side: Side) -> int:
+def _find_memory_index(processors: Sequence[Processor], side: Side) -> int:
     if side == "input":
         for place, processor in enumerate(processors):
             if processor.after_memory:
@@ -88,7 +88,7 @@ def _check_items(items: object, side: Side) -> None:
         )
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
         raise InvalidArgumentError(
-            argument, f"is {_describe(items)}; use a list, which is empty where there are no processors"
+            argument, f"is {_describe(items)}; use a list, empty if there are no processors"
         )
     values = cast("Sequence[object]", items)
     for place, item in enumerate(values):
@@ -98,13 +98,13 @@ def _check_items(items: object, side: Side) -> None:
                 f"item {place} is {_describe(item)}; use a Processor, or a provider such as a Memory",
             )
         if any(item is other for other in values[:place]):
-            raise InvalidArgumentError(argument, f"item {place} is in the list twice; take one of them out")
+            raise InvalidArgumentError(argument, f"item {place} is in the list twice; remove one")
         if isinstance(item, Processor):
             _check_hooks(item, side)
 
 
 def _check_hooks(processor: Processor, side: Side) -> None:
-    """Refuse a processor that would do nothing here, and everything on the other side."""
+    """Reject a processor whose hooks all belong to the other side."""
     other: Side = "output" if side == "input" else "input"
     if any(processor.overrides(hook) for hook in HOOKS[side]):
         return
@@ -124,16 +124,16 @@ def _check_ids(found: Sequence[tuple[Processor, Item]], side: Side) -> None:
         if name in owners:
             raise InvalidArgumentError(
                 f"{side}_processors",
-                f"two processors have the id {name!r}; {_way_out(processor, item, owners[name])}",
+                f"two processors have the id {name!r}; {_suggest_fix(processor, item, owners[name])}",
             )
         owners[name] = item
 
 
-def _way_out(processor: Processor, item: Item, other: Item) -> str:
-    """Say what to do about an id that is there twice; what a provider brings cannot be renamed."""
+def _suggest_fix(processor: Processor, item: Item, other: Item) -> str:
+    """Say how to resolve a duplicate id; processors of a provider cannot be renamed."""
     if isinstance(item, Processor) and isinstance(other, Processor):
-        return f"give one of them another `id`: {type(processor).__name__} goes by its class without one"
+        return f"give one of them another `id`; without one, {type(processor).__name__} has its class name"
     providers = [type(owner).__name__ for owner in (other, item) if not isinstance(owner, Processor)]
     return (
-        f"{' and '.join(providers)} brought it, and an agent has one memory on a side: take one of them out"
+        f"it comes from {' and '.join(providers)}, and an agent has one memory on a side: remove one of them"
     )

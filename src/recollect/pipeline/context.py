@@ -1,7 +1,7 @@
-"""What one run shares between its processors and tools, and what each of them is given of it.
+"""The state that the processors and tools of one run share, and the view that each of them has of it.
 
-Tools are plain functions, and the model sees all of their arguments. One that belongs to memory needs more:
-whose run it is, and a place for what it has done in it so far. `tool_context` gives it both.
+Tools are plain functions, and the model sees all of their arguments. A tool of memory also needs the ids of
+the run, and state of its own. `tool_context` gives it both.
 """
 
 import logging
@@ -22,9 +22,9 @@ T = TypeVar("T")
 _log = logging.getLogger("recollect")
 
 Commit: TypeAlias = Callable[[], Awaitable[object]]
-"""A write that waits until the whole output chain has passed; False says that there was nothing to write.
+"""A staged read or write, run after the whole output chain has passed; False means nothing to write.
 
-`result.saved` is what memory's own write did; where no memory is in the list, whether all writes were done.
+`result.saved` says whether memory's own write succeeded; without a memory in the list, whether all did.
 """
 
 
@@ -36,7 +36,7 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
     def __init__(
         self, reason: str, *, metadata: dict[str, object] | None = None, processor_id: str | None = None
     ) -> None:
-        """Say why; the chain fills in which processor it was."""
+        """Take the reason; the chain fills in the processor's id."""
         super().__init__(reason)
         self.reason = reason
         self.metadata = metadata or {}
@@ -53,13 +53,13 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
         }
 
     def __bool__(self) -> bool:
-        """A tripwire that is there is true, so that `if result.tripwire` reads well."""
+        """Be true, so that `if result.tripwire` works."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class RunIds:
-    """Ids that a run was given; what it was not given is UNSET or None."""
+    """The ids that a run names; those it does not name are UNSET or None."""
 
     tenant_id: int | Unset | None = UNSET
     user_id: str | None = None
@@ -68,7 +68,6 @@ class RunIds:
     project_id: str = "default"
 
     def __post_init__(self) -> None:
-        """Refuse ids that no scope could have."""
         if self.tenant_id is not UNSET:
             check_tenant(self.tenant_id)
         for name in ("user_id", "thread_id"):
@@ -94,20 +93,20 @@ class Ids(UserIds, total=False):
     thread_id: str | None
 
 
-def run_ids(ids: Ids) -> RunIds:
-    """Return ids that came as keyword arguments; an unknown name is an error that names it."""
+def parse_run_ids(ids: Ids) -> RunIds:
+    """Return keyword arguments as ids; an unknown name raises."""
     if unknown := ids.keys() - Ids.__annotations__.keys():
         raise InvalidArgumentError(min(unknown), f"is not an id; use {', '.join(Ids.__annotations__)}")
     given: dict[str, Any] = {**ids}
-    user_id = one_user_id(given.pop("user_id", None), given.pop("resource_id", None))
+    user_id = choose_user_id(given.pop("user_id", None), given.pop("resource_id", None))
     return RunIds(user_id=user_id, **given)
 
 
-def one_user_id(user_id: str | None, resource_id: str | None) -> str | None:
-    """Return the user who was given under one of the two names."""
+def choose_user_id(user_id: str | None, resource_id: str | None) -> str | None:
+    """Return the user's id, which has two names; both at once raise."""
     if user_id is not None and resource_id is not None:
         raise InvalidArgumentError(
-            "user_id", "is given, and so is resource_id, which means the same; leave one out"
+            "user_id", "is given, and so is resource_id, which means the same; give one of them"
         )
     if resource_id is not None:
         return check_id(resource_id, "resource_id")
@@ -116,7 +115,7 @@ def one_user_id(user_id: str | None, resource_id: str | None) -> str | None:
 
 @dataclass(slots=True)
 class RunState:
-    """What one run shares between its processors."""
+    """The state that the processors of one run share; each staged commit has its processor's id."""
 
     run_id: str
     ids: RunIds
@@ -125,26 +124,26 @@ class RunState:
     ask: "Ask | None" = None
     view: list[Message] = field(default_factory=list[Message])
     stop_reason: str | None = None
-    pins: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
-    commits: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
-    lessons: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    before_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    on_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
+    after_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     context: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def fresh(self) -> "RunState":
-        """Return the same run with nothing staged and no processor's state; the trace is shared."""
-        return replace(self, pins=[], commits=[], lessons=[], states={})
+        """Return a copy with nothing staged and no processor state; both share the trace."""
+        return replace(self, before_commit=[], on_commit=[], after_commit=[], states={})
 
 
 class Ask(Protocol):
-    """Puts a question to the run's model on behalf of a processor."""
+    """Asks the run's model on behalf of a processor."""
 
     async def __call__(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Return the model's answer as a value of the type."""
         ...
 
 
-async def _nobody(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+async def _reject_question(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
     del prompt, output_type, model
     raise ModelNotAskableError("this run has no model that a processor could ask")
 
@@ -155,7 +154,7 @@ class RunContext:
     __slots__ = ("_run", "phase", "processor_id", "state")
 
     def __init__(self, run: RunState, processor_id: str, phase: Phase) -> None:
-        """Belong to one processor in one phase; its hooks share `state`."""
+        """Belong to one processor in one phase; all its hooks share `state`."""
         self._run = run
         self.processor_id = processor_id
         self.phase: Phase = phase
@@ -173,7 +172,7 @@ class RunContext:
 
     @property
     def context(self) -> Mapping[str, object]:
-        """What the caller gave to the processors of this run; the model never sees it."""
+        """The caller's `context=` for the processors of this run; the model never sees it."""
         return self._run.context
 
     @property
@@ -183,7 +182,7 @@ class RunContext:
 
     @property
     def view(self) -> list[Message]:
-        """The prompt as the model was shown it; empty before the input side has passed."""
+        """The prompt as shown to the model; empty until the input side has passed."""
         return self._run.view
 
     @property
@@ -195,38 +194,38 @@ class RunContext:
         """Stop the run: nothing is saved, and the caller sees the reason."""
         raise TripWire(reason, metadata=metadata, processor_id=self.processor_id)
 
-    def before_commit(self, pin: Commit) -> None:
-        """Stage a look at the store before anything of the turn is written, such as at the user's epoch."""
-        self._run.pins.append((self.processor_id, pin))
+    def before_commit(self, read: Commit) -> None:
+        """Stage a read of the store that must precede all writes of the turn, such as of the user's epoch."""
+        self._run.before_commit.append((self.processor_id, read))
 
     def on_commit(self, commit: Commit) -> None:
-        """Stage a write; it happens once, after the whole output chain has passed."""
-        self._run.commits.append((self.processor_id, commit))
+        """Stage a write; it runs once, after the whole output chain has passed."""
+        self._run.on_commit.append((self.processor_id, commit))
 
-    def after_commit(self, lesson: Commit) -> None:
-        """Stage what is learned from the turn; it happens when the turn is written, and not without it."""
-        self._run.lessons.append((self.processor_id, lesson))
+    def after_commit(self, commit: Commit) -> None:
+        """Stage a write that depends on the turn; it runs after the turn was saved, and only then."""
+        self._run.after_commit.append((self.processor_id, commit))
 
     def member(self, processor_id: str) -> "RunContext":
-        """Return the view of a processor that runs as part of this one."""
+        """Return the context of a processor that runs as part of this one."""
         return RunContext(self._run, processor_id, self.phase)
 
     def stop(self, finish_reason: str = "stop") -> None:
-        """End the answer here: the model is asked no further and no more tools run."""
+        """End the answer here: no further request to the model, and no more tools."""
         self._run.stop_reason = finish_reason
 
     def note(self, text: str) -> None:
-        """Write a remark into the trace; it must not quote what people said."""
+        """Add a note to the trace; it must not quote messages."""
         self._run.trace.entry(self.processor_id, self.phase).notes.append(text)
 
-    def details(self, facts: dict[str, object]) -> None:
-        """Put facts into the trace that explain what was done; they must not quote what people said."""
+    def set_details(self, facts: dict[str, object]) -> None:
+        """Set the details of the trace entry; they must not quote messages."""
         self._run.trace.entry(self.processor_id, self.phase).details = facts
 
     def degrade(self, error: Exception) -> None:
-        """Go on without memory after a failed read: into the trace and the log.
+        """Note in the trace and the log that the run goes on without memory after a failed read.
 
-        A store of another event loop is a mistake in the program, which would only hide here: it is raised.
+        A store of another event loop is a bug of the program, which this would hide: it is raised.
         """
         if isinstance(error, WrongOwnerError):
             raise error
@@ -236,11 +235,11 @@ class RunContext:
     async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
         """Ask the run's model, or another one, for a value.
 
-        A model that answers nothing but prompts, as the offline one, is a `ModelNotAskableError`, and a note
-        in the trace: catch it to skip what needs an answer. A guard that lets it through stops the run.
+        A model that only answers prompts, such as the offline one, raises `ModelNotAskableError`, with a note
+        in the trace. Catch it to go on without an answer; a guard that does not catch it stops the run.
         """
         try:
-            return await (self._run.ask or _nobody)(prompt, output_type, model=model)
+            return await (self._run.ask or _reject_question)(prompt, output_type, model=model)
         except ModelNotAskableError:
             self.note("the model cannot be asked")
             raise
@@ -252,8 +251,8 @@ _running: ContextVar[tuple[RunState, ToolCall | None] | None] = ContextVar(
 
 
 @contextmanager
-def tools_of(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
-    """Say whose tools are started within, and the call as guards let it be kept; tasks take it along."""
+def bind_tools(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
+    """Bind the tools started in this block to a run, and to the call as guards keep it."""
     token = _running.set((run, kept))
     try:
         yield
@@ -262,14 +261,14 @@ def tools_of(run: RunState, kept: ToolCall | None = None) -> Generator[None]:
 
 
 def tool_context(owner: str) -> RunContext:
-    """Return the run that the calling tool serves, as its owner sees it: they share `state`."""
+    """Return the context of the run that called this tool; it shares `state` with the tool's owner."""
     running = _running.get()
     if running is None:
         raise RecollectError(f"the tool of {owner} can only be called by the model, in a run of an agent")
     return RunContext(running[0], owner, "tool_call")
 
 
-def kept_call() -> ToolCall | None:
-    """Return the call that the calling tool answers, as far as guards have let it be kept until now."""
+def get_kept_call() -> ToolCall | None:
+    """Return the call that the running tool answers, as guards have redacted it so far."""
     running = _running.get()
     return None if running is None else running[1]

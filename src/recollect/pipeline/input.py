@@ -1,7 +1,7 @@
-"""Running a list of processors over a prompt and over tool rounds.
+"""Runs a list of processors over a prompt and over tool calls and results.
 
-Whatever a processor raises stops the run: a `TripWire` as a trip, anything else as an error. Guards so fail
-closed. Memory deals with its own failures. The stream and the result are run by `output`.
+Any exception of a processor stops the run: a `TripWire` as a trip, all others as errors. So guards fail
+closed. Memory handles its own failures. `output` runs the hooks for streams and results.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,8 +21,8 @@ Hook: TypeAlias = Callable[..., Awaitable[Any]]
 """A hook of a processor; what it returns is checked before anything uses it."""
 
 
-def hook_of(processor: Processor, name: str) -> Hook:
-    """Return a hook that can be awaited; one that is not async says so when it is called."""
+def get_hook(processor: Processor, name: str) -> Hook:
+    """Return a hook that can be awaited; one that is not async raises when it is called."""
     hook = getattr(processor, name)
     if iscoroutinefunction(hook):
         return hook
@@ -37,10 +37,10 @@ def hook_of(processor: Processor, name: str) -> Hook:
 
 
 async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: object) -> object:
-    """Call a hook; time it, and note a trip under the processor's name."""
-    with ctx.trace.timed(ctx.processor_id, ctx.phase) as entry:
+    """Call a hook, time it, and add the processor's id to a trip."""
+    with ctx.trace.time_call(ctx.processor_id, ctx.phase) as entry:
         try:
-            return await hook_of(processor, name)(*values, ctx)
+            return await get_hook(processor, name)(*values, ctx)
         except TripWire as trip:
             trip.processor_id = trip.processor_id or ctx.processor_id
             entry.tripwire = trip.reason
@@ -50,7 +50,7 @@ async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: ob
 async def run_on_messages(
     processor: Processor, ctx: RunContext, name: str, messages: list[Message]
 ) -> list[Message]:
-    """Call a hook that takes and returns messages, and note what it did to them."""
+    """Call a hook that takes and returns messages, and note the changes in the trace."""
     entry = ctx.trace.entry(ctx.processor_id, ctx.phase)
     entry.messages_in = len(messages)
     after = check_messages(await run_hook(processor, ctx, name, list(messages)), processor, name)
@@ -60,14 +60,14 @@ async def run_on_messages(
 
 
 async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T) -> T:
-    """Call a hook that takes and returns a tool's call or result, and note if it is another one now."""
+    """Call a hook that takes and returns a tool call or result, and note the change in the trace."""
     after = await run_hook(processor, ctx, name, part)
     kind = type(part)
     if not isinstance(after, kind):
         raise ProcessorError(
             ctx.processor_id, f"{name} must return a {kind.__name__}, not {type(after).__name__}"
         )
-    if _call_id(after) != _call_id(part):
+    if _get_call_id(after) != _get_call_id(part):
         raise ProcessorError(
             ctx.processor_id, f"{name} must keep the id of the call, which ties the result to it"
         )
@@ -78,7 +78,7 @@ async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T)
 async def run_input(
     processors: Sequence[Processor], messages: list[Message], run: RunState
 ) -> tuple[list[Message], list[Message]]:
-    """Run the input side; return what the model is shown, and what of it is this turn's to keep."""
+    """Run the input side; return the view for the model, and the messages of this turn to store."""
     view, kept = messages, messages
     for processor in processors:
         if not processor.overrides("process_input"):
@@ -92,7 +92,7 @@ async def run_input(
 
 
 async def run_next_step(processors: Sequence[Processor], view: list[Message], run: RunState) -> list[Message]:
-    """Show the prompt with the tools' results to the processors that see every step; return the view."""
+    """Run the input hook of `every_step` processors on the prompt with the tool results; return the view."""
     for processor in processors:
         if processor.every_step and processor.edits == "view":
             ctx = RunContext(run, id_of(processor), "input")
@@ -101,7 +101,7 @@ async def run_next_step(processors: Sequence[Processor], view: list[Message], ru
 
 
 async def run_tool_call(processors: Sequence[Processor], call: ToolCall, run: RunState) -> ToolCall:
-    """Show a complete tool call to the output side before the tool runs; return the copy to keep."""
+    """Pass a complete tool call through the output side before the tool runs; return the copy to store."""
     for processor in processors:
         if processor.overrides("process_tool_call"):
             ctx = RunContext(run, id_of(processor), "tool_call")
@@ -110,7 +110,7 @@ async def run_tool_call(processors: Sequence[Processor], call: ToolCall, run: Ru
 
 
 async def run_tool_result(processors: Sequence[Processor], result: ToolResult, run: RunState) -> ToolResult:
-    """Show a tool's result to the input side, before the model sees it."""
+    """Pass a tool result through the input side before the model sees it."""
     for processor in processors:
         if processor.overrides("process_tool_result"):
             ctx = RunContext(run, id_of(processor), "tool_result")
@@ -119,7 +119,7 @@ async def run_tool_result(processors: Sequence[Processor], result: ToolResult, r
 
 
 def check_messages(value: object, processor: Processor, hook: str) -> list[Message]:
-    """Return what a hook returned, if it is a list of messages."""
+    """Raise unless a hook returned a list of messages."""
     if isinstance(value, list):
         items = cast("list[object]", value)
         if all(isinstance(item, Message) for item in items):
@@ -128,10 +128,13 @@ def check_messages(value: object, processor: Processor, hook: str) -> list[Messa
 
 
 def _carry_over(kept: list[Message], before: list[Message], after: list[Message]) -> list[Message]:
-    """Do to the kept messages what a processor did to the view, which may show fewer or other versions.
+    """Apply a processor's changes of the view to the kept messages; the view may have other versions of them.
 
-    They stand in the order in which they are shown. What the view did not show stays after what it was
-    after.
+    kept    a, b (long), c         a view-only processor cut b and left c out
+    before  a, b (short)
+    after   a', b (short), d       this processor edits a and adds d
+    result  a', b (long), c, d     c stays after b
+
     """
     seen = {message.id: message for message in before}
     own = {message.id: message for message in kept}
@@ -144,14 +147,14 @@ def _carry_over(kept: list[Message], before: list[Message], after: list[Message]
     shown = seen.keys() | {message.id for message in after}
     for place, message in enumerate(kept):
         if message.id not in shown:
-            result.insert(_place_after(kept[:place], result), message)
+            result.insert(_find_index_after(kept[:place], result), message)
     return [message for message in result if message.origin == "input"]
 
 
-def _place_after(earlier: list[Message], messages: list[Message]) -> int:
+def _find_index_after(earlier: list[Message], messages: list[Message]) -> int:
     places = {message.id: place for place, message in enumerate(messages, 1)}
     return next((places[message.id] for message in reversed(earlier) if message.id in places), 0)
 
 
-def _call_id(part: ToolCall | ToolResult) -> str:
+def _get_call_id(part: ToolCall | ToolResult) -> str:
     return part.id if isinstance(part, ToolCall) else part.call_id

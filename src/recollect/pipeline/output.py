@@ -1,10 +1,10 @@
 """The output side: a stream of parts through the processors, then the finished turn.
 
-Every part goes through the processors in order. One that has a stream hook may hold text back; it is asked
-for it before any part that is not text, before another step, and at the end. One that has only a result hook
-holds everything back until the end: safe by default. At the end each processor in turn releases its rest,
-sees the turn as it stands at its place in the list, and what it releases goes on through those after it.
-Text that the last one has released is never edited again.
+Every part goes through the processors in order. A processor with a stream hook may hold text back. The chain
+flushes it before any part that is not text, before another step, and at the end. A processor with only a
+result hook holds everything back until the end: safe by default. At the end each processor in turn is flushed
+and then sees the turn as the processors before it left it. What it releases goes through those after it. Text
+that the last processor has released is never edited again.
 
 A guard that redacts numbers, then a word limit, and what each is given and releases:
 
@@ -24,7 +24,7 @@ from recollect.pipeline.turn import Answer, Turn
 
 
 class OutputChain:
-    """The output side of one run; `released` is what has left it."""
+    """The output side of one run; `released` is what has passed all processors."""
 
     def __init__(self, processors: Sequence[Processor], run: RunState) -> None:
         self._run_id = run.run_id
@@ -33,7 +33,7 @@ class OutputChain:
         self.released = Answer(run.run_id)
 
     def push(self, step: int, part: StreamPart) -> Coroutine[Any, Any, list[StreamPart]]:
-        """Send a part through all stages; awaited, it is what is released."""
+        """Send a part through all stages; await it for the released parts."""
         return self._send(step, [part], 0)
 
     async def close(self, prompt: list[Message]) -> tuple[list[StreamPart], list[Message]]:

@@ -1,8 +1,8 @@
-"""What a processor is.
+"""The base class of processors, and the protocols around it.
 
-A processor is an object with hooks, all optional. It keeps nothing about a run on itself, because one
-agent serves many runs at once: `ctx.state` is its place for that. It changes messages by returning
-others, and stops the run with `ctx.abort(reason)`.
+A processor is an object with hooks, all optional. It keeps the state of a run in `ctx.state`, never on
+itself, because one agent serves many runs at once. It changes messages by returning others, and stops the run
+with `ctx.abort(reason)`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,22 +21,22 @@ class TextDelta:
 
 
 StreamPart: TypeAlias = TextDelta | ToolCall | ToolResult
-"""What flows out of a run: text in chunks, complete tool calls, and their results."""
+"""A part of an answer: text in chunks, complete tool calls, and their results."""
 
 
 def text_parts(text: str) -> list[StreamPart]:
-    """Return text as parts of a stream: no part for no text."""
+    """Return text as parts of a stream; no text is no part."""
     return [TextDelta(text)] if text else []
 
 
 class Processor:
     """The base of all processors: override the hooks that you need.
 
-    `edits` says what the input hook may change: the `turn`, which is shown and kept, or only the `view`
-    that the model is shown. `after_memory` puts it after memory on the input side. `blocks_only` promises
+    `edits` says what the input hook may change: the `turn`, which is shown and stored, or only the `view`
+    for the model. `after_memory` puts the processor after memory on the input side. `blocks_only` promises
     that no hook edits anything, `observes` that none blocks either, so that text need not wait for it.
-    `writes_memory` says that what it stages is what `result.saved` is about. `every_step` has the input hook
-    of one that edits the view run again before each further request to the model, once tools have answered.
+    `writes_memory` says that its commits decide `result.saved`. With `every_step`, the input hook of a
+    processor that edits the view runs again before each further request to the model.
     """
 
     id: str = ""
@@ -52,7 +52,7 @@ class Processor:
         return messages
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:  # noqa: ARG002
-        """Change the shown and kept copy of a tool call, or block it, before the tool runs."""
+        """Change the copy of a tool call to show and store, or block the call, before the tool runs."""
         return call
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
@@ -60,7 +60,7 @@ class Processor:
         return result
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
-        """Pass parts of the answer on, change them, or hold text back for later."""
+        """Return parts of the answer, changed or not, or hold text back for later."""
         return [part]
 
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002
@@ -73,17 +73,17 @@ class Processor:
 
     @property
     def needs_whole_text(self) -> bool:
-        """Whether it can only judge the finished answer, so that all text must wait for it."""
+        """Whether it has only a result hook that may edit or block, so that all text must wait for it."""
         judges = self.overrides("process_output_result") and not self.overrides("process_output_stream")
         return judges and not self.observes
 
     def overrides(self, hook: str) -> bool:
-        """Whether this processor does something in a hook, by its class or by what was set on it."""
+        """Whether this processor has a hook of its own, by its class or set on the instance."""
         return is_changed(self, hook, Processor)
 
 
 def is_changed(processor: "Processor", method: str, base: "type[Processor]") -> bool:
-    """Whether a method is another than the one that a base has."""
+    """Whether a method differs from the one of a base class."""
     found = getattr(processor, method)
     is_inherited = getattr(found, "__func__", None) is getattr(base, method)
     return not is_inherited or found.__self__ is not processor
@@ -91,7 +91,7 @@ def is_changed(processor: "Processor", method: str, base: "type[Processor]") -> 
 
 @runtime_checkable
 class ProcessorProvider(Protocol):
-    """Something that stands for processors in a list, as a memory does."""
+    """An item that a list replaces by its processors, such as a `Memory`."""
 
     def get_input_processors(self) -> list[Processor]:
         """Return the processors for the input side."""
@@ -113,8 +113,8 @@ class ToolProvider(Protocol):
 
 @runtime_checkable
 class TurnKeeper(Protocol):
-    """A processor that stores turns, and can say what a run of the same id has stored before."""
+    """A processor that stores turns, and finds the turn of an earlier run of the same id."""
 
-    async def stored_turn(self, ctx: RunContext) -> list[Message]:
-        """Return the turn of the run, or nothing."""
+    async def get_stored_turn(self, ctx: RunContext) -> list[Message]:
+        """Return the stored turn of the run; empty if there is none."""
         ...

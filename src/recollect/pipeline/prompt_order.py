@@ -1,7 +1,7 @@
-"""The order in which a model is shown what it is shown; this file alone decides it.
+"""The order of the prompt; this file alone decides it.
 
 An agent with a `Memory`: instructions, working memory, other threads, the caller's own system messages,
-recalled context, history, this turn. Each processor of memory inserts what it brings by `insert`.
+recalled messages, history, this turn. Each processor of memory adds its messages by `insert`.
 
 The runtime's agent: instructions, snapshot, skills, recalled memory, history, this turn. `ContextBuilder`
 puts them in that order.
@@ -16,12 +16,12 @@ from recollect.pipeline.processor import Processor
 
 
 def insert(messages: Sequence[Message], brought: Sequence[Message]) -> list[Message]:
-    """Return a prompt with messages of one kind that memory brings, at the place of their kind."""
-    place = _place_of(brought[0], messages) if brought else 0
+    """Return a prompt with messages of memory, all of one kind, inserted where that kind belongs."""
+    place = _find_index(brought[0], messages) if brought else 0
     return [*messages[:place], *brought, *messages[place:]]
 
 
-def _place_of(brought: Message, messages: Sequence[Message]) -> int:
+def _find_index(brought: Message, messages: Sequence[Message]) -> int:
     if brought.kind == "recalled":
         return next((place for place, m in enumerate(messages) if m.role != "system"), 0)
     if brought.kind is None:  # history
@@ -31,22 +31,19 @@ def _place_of(brought: Message, messages: Sequence[Message]) -> int:
 
 
 class ContextBuilder(Processor):
-    """Orders the prompt of the runtime's agent.
-
-    It only orders: what is shown, and whether it may be, others have decided.
-    """
+    """Orders the prompt of the runtime's agent; it adds and removes nothing."""
 
     id = "context-builder"
     edits = "view"
     observes: ClassVar[bool] = True
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
-        """Order the view; what is kept is not touched."""
+        """Order the view; the stored turn does not change."""
         return self.build_messages(messages)
 
     @staticmethod
     def build_messages(messages: Sequence[Message]) -> list[Message]:
-        """Return messages in order; those of one kind keep theirs."""
+        """Return messages in order; those of one kind keep their order."""
         return sorted(messages, key=_rank)
 
 
@@ -60,11 +57,11 @@ def _rank(message: Message) -> int:
     return 1 if message.kind == "skill" else 0
 
 
-def start_of_turn(messages: Sequence[Message]) -> int:
-    """Return the place of the first message of the present turn.
+def find_turn_start(messages: Sequence[Message]) -> int:
+    """Return the index of the first message of the current turn.
 
-    A caller may send a whole history as the prompt. The turn is what the user said last, be it in several
-    messages, and what follows it. A prompt in which no user speaks is the turn as a whole.
+    A caller may send a whole history as the prompt. The turn is the user's last message, or several in a row,
+    and all after it. A prompt without a user message is all one turn.
     """
     places = [place for place, message in enumerate(messages) if message.origin == "input"]
     spoken = [place for place in places if messages[place].role == "user"]

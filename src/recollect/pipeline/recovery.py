@@ -1,12 +1,11 @@
-"""Runs that do not go from prompt to commit: those that were aborted, and those that were committed before.
+"""Runs that do not go from prompt to commit: aborted runs, and runs that were committed before.
 
-Of an aborted run, memory stores exactly what the user saw, if the caller wants that. The output side
-sees that turn through its result hooks alone, without the run's state: what a guard still held back is
-nobody's to see.
+Of an aborted run, memory stores exactly what the user saw, if the caller wants that. Only the result hooks of
+the output side run on that turn, with empty state: what a guard still held back must not be stored.
 
-A run that was committed before is replayed from memory, and no model is asked. What is stored has passed
-the processors up to memory. Those after memory have not seen it in this form, so it goes through them once
-more; what they stage is not written again.
+A run that was committed before is replayed from memory, without a request to the model. The stored turn has
+passed the processors up to memory. Those after memory have not seen it in this form, so it goes through them
+again; what they stage is not written.
 """
 
 from collections.abc import Sequence
@@ -21,14 +20,14 @@ from recollect.pipeline.processor import Processor, TurnKeeper
 
 
 @dataclass(slots=True)
-class Seen:
-    """What has reached the reader of a run: released parts may still wait for their turn when it is left."""
+class Delivery:
+    """Counts what the reader of a run has received; released parts may still wait in the queue."""
 
     characters: int = 0
     tools: list[ToolCall | ToolResult] = field(default_factory=list[ToolCall | ToolResult])
 
-    def of(self, released: list[Message]) -> list[Message]:
-        """Return as much of the released messages as was handed out."""
+    def trim(self, released: list[Message]) -> list[Message]:
+        """Return as much of the released messages as the reader has received."""
         left, found = self.characters, list[Message]()
         for message in released:
             kept: list[Part] = [part for part in message.parts if part in self.tools]
@@ -45,28 +44,30 @@ class Seen:
 async def stage_partial(
     output_side: Sequence[Processor], run: RunState, prompt: list[Message], seen: list[Message]
 ) -> RunState:
-    """Show what was seen to the result hooks and return a state with the writes that they staged."""
+    """Run the result hooks on what the user saw and return a state with the writes that they staged."""
     fresh = run.fresh()
     turn = [*prompt, *map(_mark_aborted, seen)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
-            turn = _keep_seen_text(await _result(processor, fresh, turn), seen)
+            turn = _keep_seen_text(await _run_result_hook(processor, fresh, turn), seen)
     return fresh
 
 
-async def _result(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
+async def _run_result_hook(processor: Processor, run: RunState, turn: list[Message]) -> list[Message]:
     ctx = RunContext(run, id_of(processor), "result")
     return await run_on_messages(processor, ctx, "process_output_result", turn)
 
 
 def _keep_seen_text(turn: list[Message], seen: list[Message]) -> list[Message]:
-    """Take a hook's prompt and its tool parts, but the answer's text as it was released."""
+    """Keep a hook's changes of the prompt and of tool parts, but the answer's text as it was released."""
     known = {message.id: message for message in turn}
     prompt = [message for message in turn if message.origin != "response"]
-    return prompt + [_mark_aborted(_merge(message, known.get(message.id, message))) for message in seen]
+    return prompt + [
+        _mark_aborted(_restore_text(message, known.get(message.id, message))) for message in seen
+    ]
 
 
-def _merge(seen: Message, after: Message) -> Message:
+def _restore_text(seen: Message, after: Message) -> Message:
     text: list[Part] = [TextPart(seen.text)] if seen.text else []
     return after.replace(content=[*text, *(part for part in after.parts if not isinstance(part, TextPart))])
 
@@ -77,24 +78,24 @@ def _mark_aborted(message: Message) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """The turn of a run that was committed, and the processors after the memory that has it."""
+    """The turn of a committed run, and the processors after the memory that stores it."""
 
     turn: list[Message]
     following: Sequence[Processor]
 
     @property
     def was_aborted(self) -> bool:
-        """Whether the answer was aborted, so that it must not be called finished."""
+        """Whether the stored answer is only the part of an aborted run."""
         return any(message.metadata.get(ABORTED) for message in self.turn)
 
 
 async def find_stored_run(output_side: Sequence[Processor], run: RunState) -> StoredRun | None:
-    """Return what the first memory of the output side has of a run of this id."""
+    """Return the turn of this run id from the first memory of the output side that has it."""
     for place, processor in enumerate(output_side):
         if isinstance(processor, TurnKeeper):
             ctx = RunContext(run, id_of(processor), "commit")
             try:
-                turn = await processor.stored_turn(ctx)
+                turn = await processor.get_stored_turn(ctx)
             except StorageError as error:
                 ctx.degrade(error)
                 continue

@@ -1,14 +1,14 @@
-"""One turn through guards and memory, without a model: the owner of a model calls these in order.
+"""One turn through guards and memory, without a model; the code that asks the model calls these in order.
 
-    view = await run.begin(prompt)                          what the model is to be shown
-    released = await run.push(0, TextDelta("Let me see."))  its words, as far as the guards release them
+    view = await run.begin(prompt)                          the messages for the model
+    released = await run.push(0, TextDelta("Let me see."))  its text, as far as the guards release it
     kept, released = await run.tool_call(0, call)           before the tool runs
     shown, released = await run.tool_result(0, result)      before the model sees it
     view = await run.next_step(view)                        before the model is asked again
-    released = await run.finish()                           `run.turn` is what there is to keep
+    released = await run.finish()                           `run.turn` is the turn to store
     saved = await run.commit(raises=False)
 
-A run that is left half-way calls `leave` instead of the last two.
+A run that is aborted calls `leave` instead of the last two.
 """
 
 import asyncio
@@ -57,19 +57,19 @@ class PipelineRun:
         return self._chain.released.messages()
 
     async def begin(self, prompt: list[Message]) -> list[Message]:
-        """Send the prompt through the input side and return what the model is to be shown."""
+        """Send the prompt through the input side and return the view for the model."""
         self._kept = prompt
         self.state.view, self._kept = await run_input(self._input_side, prompt, self.state)
         return self.state.view
 
     async def find_stored(self) -> StoredRun | None:
-        """Return the turn that a run of this id has stored before."""
+        """Return the stored turn of an earlier run of this id."""
         return await find_stored_run(self._output_side, self.state)
 
     def replay(self, stored: StoredRun) -> None:
-        """Let what follows go through the processors that have not seen the stored turn in this form.
+        """Send what follows only through the processors after the memory that stores the turn.
 
-        What they stage is not written again.
+        What they stage is not written.
         """
         self._chain = OutputChain(stored.following, self.state.fresh())
         self._kept = stored.turn
@@ -77,34 +77,34 @@ class PipelineRun:
         self.push = self._chain.push
 
     async def next_step(self, view: list[Message]) -> list[Message]:
-        """Show the prompt, with the tools' results, to the processors that see every step."""
+        """Run the `every_step` processors on the prompt with the tool results; return the view."""
         return await run_next_step(self._input_side, view, self.state)
 
     async def tool_call(self, step: int, call: ToolCall) -> tuple[ToolCall, list[StreamPart]]:
-        """Show a complete call to the output side; return the copy to keep, and what is released."""
+        """Send a complete call through the output side; return the copy to store, and what is released."""
         kept = await run_tool_call(self._output_side, call, self.state)
         released = await self.push(step, kept)
         same = [part for part in released if isinstance(part, ToolCall) and part.id == call.id]
         return (same[-1] if same else kept), released
 
     async def tool_result(self, step: int, result: ToolResult) -> tuple[ToolResult, list[StreamPart]]:
-        """Show a result to the input side; return what the model is to see, and what is released."""
+        """Send a result through the input side; return the result for the model, and what is released."""
         shown = await run_tool_result(self._input_side, result, self.state)
         return shown, await self.push(step, shown)
 
     async def finish(self) -> list[StreamPart]:
-        """End the answer and return what is released last; then `turn` is what there is to keep."""
+        """End the answer and return what is released last; after it, `turn` is the turn to store."""
         released, self.turn = await self._chain.close(self._kept)
         if self._stored is not None and not self._stored.following:
             self.turn = self._stored.turn
         return released
 
     async def commit(self, *, raises: bool) -> bool:
-        """Do the staged writes and say whether memory has kept the turn."""
+        """Run the staged writes and return whether memory has saved the turn."""
         return await _Commit(self.state, self._output_side).run(raises=raises)
 
     async def leave(self, seen: list[Message]) -> bool:
-        """Keep exactly what was seen of a run that is left; a cancelled run does not cancel the write."""
+        """Save exactly what the user saw of an aborted run; cancelling the run does not cancel the write."""
         fresh = await stage_partial(self._output_side, self.state, self._kept, seen)
         return await asyncio.shield(_Commit(fresh, self._output_side).run(raises=False))
 
@@ -112,8 +112,8 @@ class PipelineRun:
 class _Commit:
     """The staged writes of one turn.
 
-    Where several processors write, one that fails does not stop the others, and only memory's own write
-    counts. What is learned from the turn is not written without the turn.
+    A write that fails does not stop the others. Only memory's own write decides whether the turn is saved. If
+    it fails, the `after_commit` writes do not run.
     """
 
     def __init__(self, run: RunState, output_side: Sequence[Processor]) -> None:
@@ -123,24 +123,24 @@ class _Commit:
         self._has_failed = False
 
     async def run(self, *, raises: bool) -> bool:
-        """Write everything; the first error is raised at the end if the caller wants that."""
+        """Run everything; with `raises` the first error is raised at the end."""
         is_saved = False
-        for pin in self._run.pins:
-            await self._do(*pin)
-        for processor_id, commit in self._run.commits:
+        for processor_id, read in self._run.before_commit:
+            await self._do(processor_id, read)
+        for processor_id, commit in self._run.on_commit:
             is_saved |= await self._do(processor_id, commit) and self._counts(processor_id)
-        for lesson in self._run.lessons:
+        for processor_id, commit in self._run.after_commit:
             if not self._has_failed:
-                await self._do(*lesson)
+                await self._do(processor_id, commit)
         for error in self._errors:
             if raises or isinstance(error, WrongOwnerError):
                 raise error
         return is_saved and not self._has_failed
 
     async def _do(self, processor_id: str, commit: Commit) -> bool:
-        """Say whether there was something to write, and it was written; the trace has what went wrong."""
+        """Return whether something was written; an error goes to the trace and the log."""
         try:
-            with self._run.trace.timed(processor_id, "commit"):
+            with self._run.trace.time_call(processor_id, "commit"):
                 return await commit() is not False
         except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
             _log.warning("%s could not save the turn: %s", processor_id, error)

@@ -1,8 +1,8 @@
-"""A turn on its way out: its answer step by step, and its messages.
+"""A turn on the output side: its answer step by step, and its messages.
 
-A run has steps: the model speaks and calls tools, the tools answer, and so on. Each step is one
-assistant message, its results are tool messages. Their ids follow from the run's id, so that the same
-run gives the same ids however often it is sent.
+A run has steps: the model answers and calls tools, the tools return, and so on. Each step is one assistant
+message, its results are tool messages. Their ids derive from the run's id, so that a run that is sent again
+has the same ids.
 
     step 0   "Let me see."  call c1      r:0000       assistant
              result of c1                r:0000.0000  tool
@@ -21,25 +21,25 @@ from recollect.tool_pairs import drop_orphan_results
 
 
 def assistant_id(run_id: str, step: int) -> str:
-    """Return the id of what the model said in a step."""
+    """Return the id of the assistant message of a step."""
     return f"{run_id}:{step:04d}"
 
 
 def result_id(run_id: str, step: int, place: int) -> str:
-    """Return the id of a tool's answer to a step."""
+    """Return the id of a tool message of a step."""
     return f"{run_id}:{step:04d}.{place:04d}"
 
 
-def steps_of_stored(turn: Sequence[Message]) -> Iterator[tuple[int, StreamPart]]:
-    """Yield the parts of a stored answer with their steps, which only the ids of its messages tell."""
+def split_stored_turn(turn: Sequence[Message]) -> Iterator[tuple[int, StreamPart]]:
+    """Yield the parts of a stored answer with their steps, which only the message ids contain."""
     step = -1
     for message in turn:
         if message.origin == "response":
-            step = _step_by_id(message, step)
+            step = _parse_step(message, step)
             yield from ((step, part) for part in _stream_parts(message))
 
 
-def _step_by_id(message: Message, before: int) -> int:
+def _parse_step(message: Message, before: int) -> int:
     with suppress(ValueError):
         return int(message.id.removeprefix(f"{message.run_id}:").partition(".")[0])
     return before + (message.role == "assistant")
@@ -47,7 +47,7 @@ def _step_by_id(message: Message, before: int) -> int:
 
 @dataclass(slots=True)
 class Step:
-    """What the model said when it was asked once, the tools that it called, and their results."""
+    """One answer of the model: its text, its tool calls, and their results."""
 
     texts: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
@@ -55,7 +55,7 @@ class Step:
     said_at: datetime = field(default_factory=now)
 
     def messages(self, run_id: str, number: int) -> Iterator[Message]:
-        """Yield what was said as a message, and each result as another."""
+        """Yield the assistant message, and a tool message for each result."""
         text = "".join(self.texts)
         parts: list[Part] = [TextPart(text)] if text else []
         parts += self.calls
@@ -66,7 +66,7 @@ class Step:
 
 
 class Answer:
-    """The steps of an answer, as far as they have passed one place of the output side."""
+    """The steps of an answer, as far as they have passed one stage of the output side."""
 
     __slots__ = ("_run_id", "_steps")
 
@@ -75,7 +75,7 @@ class Answer:
         self._steps: dict[int, Step] = {}
 
     def add(self, step: int, part: StreamPart) -> None:
-        """Take a part of a step in."""
+        """Append a part to a step."""
         at = self._steps.get(step)
         if at is None:
             at = self._steps[step] = Step()
@@ -93,11 +93,11 @@ class Answer:
 
     @property
     def characters(self) -> int:
-        """How much text there is."""
+        """The number of characters of text."""
         return sum(len(text) for step in self._steps.values() for text in step.texts)
 
     def messages(self) -> list[Message]:
-        """Return the messages that the parts add up to."""
+        """Return the messages of all steps."""
         return [message for _, message in self.numbered_messages()]
 
     def numbered_messages(self) -> list[tuple[int, Message]]:
@@ -116,17 +116,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The messages of a turn at one place of the output side, and the step of each one of the answer."""
+    """The messages of a turn at one stage of the output side, and the step of each answer message."""
 
     run_id: str
     messages: list[Message]
     steps: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def with_answer(self, answer: Answer) -> "Turn":
-        """Return the turn with the answer as it stands here.
-
-        Text and tool parts are the answer's. The rest, such as metadata, is the turn's.
-        """
+        """Return the turn with the text and tool parts of an answer; the rest, such as metadata, stays."""
         known = {message.id: message for message in self.messages}
         spoken = answer.numbered_messages()
         prompt = [message for message in self.messages if message.origin != "response"]
@@ -136,8 +133,8 @@ class Turn:
             {message.id: step for step, message in spoken},
         )
 
-    def rewritten(self, messages: Sequence[Message]) -> "Turn":
-        """Return what a hook made of the turn: messages that it added to the answer are further steps."""
+    def with_messages(self, messages: Sequence[Message]) -> "Turn":
+        """Return the turn with a hook's messages; those that it added to the answer become further steps."""
         steps = dict(self.steps)
         last = max(steps.values(), default=-1)
         kept: list[Message] = []
@@ -152,7 +149,7 @@ class Turn:
         return Turn(self.run_id, prompt + drop_orphan_results(answer), steps)
 
     def parts(self) -> list[tuple[int, StreamPart]]:
-        """Take the answer apart again, in the order of its steps, for the processors that follow."""
+        """Split the answer into parts, in the order of its steps, for the processors that follow."""
         found = [
             (self.steps[message.id], part)
             for message in self.messages

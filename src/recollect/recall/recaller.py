@@ -121,11 +121,11 @@ class Recaller:
         if self._embedder is not None:
             self._get_indexer(self._embedder).schedule(scope, store)
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until every scheduled message has its vectors; raise what the embedder raised."""
         indexer = self._indexers.get(asyncio.get_running_loop())
         if indexer is not None:
-            await indexer.settled()
+            await indexer.wait_until_idle()
 
     async def close(self) -> None:
         """Stop embedding in the running event loop; the next save or search continues."""

@@ -69,14 +69,14 @@ class AgentRuntime:
             "memory": self.backend.status(),
         }
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is being persisted after answers any more."""
-        await self._processor.settled()
+        await self._processor.wait_until_idle()
 
     async def close(self) -> None:
         """Finish what continues after answers, and close the backend and the store."""
         try:
-            await self.settled()
+            await self.wait_until_idle()
         finally:
             await self.backend.close()
             await self._handle.close()
@@ -96,7 +96,7 @@ class AgentRuntime:
 class SyncAgentRuntime(ClosingFace[AgentRuntime]):
     """The methods of `AgentRuntime` for sync code: `runtime.sync`."""
 
-    settled = sync_method(AgentRuntime.settled)
+    wait_until_idle = sync_method(AgentRuntime.wait_until_idle)
 
     @property
     def loop(self) -> SyncAgentLoop:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from typing import cast
 
-from recollect.agent.models import OFFLINE, OfflineModel, quotes
+from recollect.agent.models import OFFLINE, OfflineModel, find_quotes
 from recollect.errors import RecollectError
 from recollect.messages import Message, ToolCall, new_message_id
 from recollect.runtime.sessions.rendering import SessionHit, quote_hit
@@ -42,7 +42,7 @@ class OfflineAssistant(OfflineModel):
             }
             yield ToolCall(new_message_id(), "memory", arguments)
             return
-        if not quotes(messages) and "session_search" in self._tools and last.text.strip():
+        if not find_quotes(messages) and "session_search" in self._tools and last.text.strip():
             yield ToolCall(new_message_id(), "session_search", {"query": last.text})
             return
         async for part in super().respond(messages):

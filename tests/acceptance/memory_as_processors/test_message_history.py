@@ -138,7 +138,7 @@ class TestOutputProcessing:
         after = await MessageHistoryProcessor(store).process_output_result(turn, context(run, "result"))
         assert after == turn
         with pytest.raises(StorageError, match="closed"):
-            await run.commits[0][1]()
+            await run.on_commit[0][1]()
 
     @pytest.mark.parametrize(
         "url_fixture", ["sqlite_url", pytest.param("new_postgres_url", marks=pytest.mark.postgres)]
@@ -164,13 +164,13 @@ class TestOutputProcessing:
         turn, run = conversation(2), new_run(tenant_id=None)
         after = await MessageHistoryProcessor(store).process_output_result(turn, context(run, "result"))
         assert after == turn
-        assert [await commit() for _, commit in run.commits] == [False]
+        assert [await commit() for _, commit in run.on_commit] == [False]
 
     async def test_handles_messages_with_only_system_messages(self, store: Store) -> None:
         """A turn of system messages alone makes neither messages nor a thread."""
         run = new_run(**ADA)
         await save(MessageHistoryProcessor(store), [Message("system", "be kind")], run)
-        assert run.commits == []
+        assert run.on_commit == []
         assert await store.get_thread(scope=THREAD) is None
 
     async def test_generates_message_ids_if_not_provided(self, store: Store) -> None:

@@ -94,13 +94,13 @@ async def test_only_what_goes_on_too_long_is_told(monkeypatch: pytest.MonkeyPatc
     told: list[str] = []
     trace = Trace()
     async with report_waits(trace, told.append):
-        with trace.timed("moderation", "input"):
+        with trace.time_call("moderation", "input"):
             await until(lambda: len(told) > 0)
             await asyncio.sleep(0.05)
         await asyncio.sleep(0.05)
-        with trace.timed("pii", "stream"):
+        with trace.time_call("pii", "stream"):
             await asyncio.sleep(0.05)
-        with trace.timed("long-term-memory", "commit"):
+        with trace.time_call("long-term-memory", "commit"):
             await until(lambda: len(told) > 1)
             await asyncio.sleep(0.05)
     assert told == [

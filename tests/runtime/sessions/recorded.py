@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from recollect import Message, Scope, Store, ToolCall, ToolResult
-from recollect.pipeline.context import RunIds, RunState, tools_of
+from recollect.pipeline.context import RunIds, RunState, bind_tools
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.storage.opening import StoreHandle
 from recollect.trace import Trace
@@ -28,7 +28,7 @@ def search_in(store: Store, user: str = USER) -> SessionSearch:
 async def call(search: SessionSearch, *, session: str = HERE, **arguments: object) -> str:
     """Call the tool as a model in a session would."""
     (tool,) = search.get_tools()
-    with tools_of(RunState("run", RunIds(None, USER, session), Trace())):
+    with bind_tools(RunState("run", RunIds(None, USER, session), Trace())):
         return await tool(**arguments)
 
 

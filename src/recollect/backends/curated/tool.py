@@ -18,7 +18,7 @@ from recollect.backends.curated.folder import CuratedFolder, plan_change
 from recollect.backends.curated.snapshot import render_entries
 from recollect.concurrency.threads import ThreadPool
 from recollect.errors import RecollectError
-from recollect.pipeline.context import RunContext, kept_call, tool_context
+from recollect.pipeline.context import RunContext, get_kept_call, tool_context
 
 NAME = "memory"
 """What the tool is called."""
@@ -67,7 +67,7 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
             "old_text": old_text,
             "operations": operations,
         }
-        ctx, kept = tool_context(OWNER), kept_call()
+        ctx, kept = tool_context(OWNER), get_kept_call()
         call = _Call(given, given if kept is None else kept.arguments)
         # Calls of one step run at the same time; each is to see what those before it have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):

@@ -107,7 +107,7 @@ async def _report(trace: Trace, tell: Callable[[str], None]) -> None:
     told: TraceEntry | None = None
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
-        entry = trace.under_way()
+        entry = trace.get_current()
         if entry is None or entry is told or entry.phase not in {"input", "commit"}:
             continue
         if time.time_ns() - entry.started_at_ns >= _PATIENCE_SECONDS * 1e9:

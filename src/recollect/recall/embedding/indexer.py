@@ -54,7 +54,7 @@ class Indexer:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until all scheduled users are done; raise the embedder's last error, if any."""
         while self._task is not None and not self._task.done():
             await asyncio.shield(self._task)

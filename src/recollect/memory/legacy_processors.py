@@ -1,4 +1,4 @@
-"""Old memory processors, which saw the remembered messages through one function; for one more version."""
+"""The adapter for `Memory(processors=…)`, the deprecated form: objects with one method, `process`."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -9,8 +9,8 @@ from recollect.pipeline.input import check_messages
 from recollect.pipeline.processor import Processor
 
 
-class OldMemoryProcessor(Protocol):
-    """What document A calls a `MemoryProcessor`."""
+class LegacyMemoryProcessor(Protocol):
+    """A processor of the deprecated form, which chooses what to show of the remembered messages."""
 
     def process(
         self,
@@ -20,24 +20,24 @@ class OldMemoryProcessor(Protocol):
         memory_system_message: str,
         new_messages: list[Message],
     ) -> list[Message]:
-        """Return which of the messages to show: the remembered ones, then the new ones."""
+        """Return the messages to show, out of the remembered ones and the new ones after them."""
         ...
 
 
-class LegacyProcessors(Processor):
-    """Runs old memory processors over what memory brought in; what is kept does not change."""
+class LegacyProcessorAdapter(Processor):
+    """Runs legacy processors over what memory inserted; what is stored does not change."""
 
     id = "legacy-memory-processors"
     edits: Literal["turn", "view"] = "view"
 
-    def __init__(self, processors: Sequence[OldMemoryProcessor]) -> None:
-        """Take the old processors in order."""
+    def __init__(self, processors: Sequence[LegacyMemoryProcessor]) -> None:
+        """Take the legacy processors in order."""
         self._processors = tuple(processors)
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Show each of them the remembered messages and the new ones, and take what it gives back.
+        """Pass the remembered and the new messages through each processor.
 
-        The new ones stay in any case: a prompt is never lost, and one that is given back is not shown twice.
+        New messages always stay: a prompt is never lost, and a returned one is not shown twice.
         """
         rest = [message for message in messages if message.origin != "memory"]
         new = {message.id: message for message in rest if message.origin == "input"}
