@@ -20,12 +20,10 @@ StoreUrl = Annotated[
 ]
 User = Annotated[str, typer.Option("--user", help="The user's id.")]
 Tenant = Annotated[int | None, typer.Option("--tenant", help="The tenant that the user belongs to.")]
-System = Annotated[bool, typer.Option("--system", help="The user is of the system's own data: no tenant.")]
+System = Annotated[bool, typer.Option("--system", help="The user belongs to no tenant.")]
 App = Annotated[str, typer.Option("--app", help="The app that the threads belong to.")]
 Project = Annotated[str, typer.Option("--project", help="The project that the threads belong to.")]
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file, or the folder that it lies in.")
-]
+Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file, or its folder.")]
 DEFAULT_CONFIG = Path(FOLDER)
 """Where the configuration is looked for if nothing else is said."""
 

@@ -22,7 +22,7 @@ def erase(  # noqa: PLR0917 - one for each option
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove everything that is kept about a user, in all threads, and check that nothing is left."""
+    """Delete everything stored about a user, in all threads, and verify that nothing is left."""
     scope = choose_scope(user, tenant, system=system)
     found = require_database(store)
     if not yes:
@@ -35,7 +35,7 @@ def erase(  # noqa: PLR0917 - one for each option
         write_json({"counts": dict(report.counts), "total": report.total, "epoch": report.epoch})
         return
     lines = (f"  {kind}: {count}" for kind, count in report.counts.items())
-    write_lines(f"Erased {report.total} rows of user {user!r}; a second look found nothing left.", *lines)
+    write_lines(f"Erased {report.total} rows of user {user!r}; verified that nothing is left.", *lines)
 
 
 async def _erased(url: str, scope: Scope) -> EraseReport:

@@ -28,7 +28,7 @@ OfUser = Annotated[str | None, typer.Option("--user", help="The user's id.")]
 OfSession = Annotated[str | None, typer.Option("--session", help="Show the events of one session.")]
 OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one run.")]
 OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest events.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many of the newest events to show.")]
 
 _OF_A_USER = ("store", "tenant", "system", "app", "project")
 

@@ -24,7 +24,7 @@ from recollect.storage.opening import open_store
 from recollect.storage.store import Store
 
 InThread = Annotated[str | None, typer.Option("--thread", help="Show one thread, tool calls included.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest messages.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many of the newest messages to show.")]
 
 
 def history(  # noqa: PLR0913, PLR0917 - one for each option

@@ -21,7 +21,7 @@ from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import Thread
 
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="The maximum number of threads.")]
 
 
 def threads(  # noqa: PLR0917 - one for each option
@@ -34,7 +34,7 @@ def threads(  # noqa: PLR0917 - one for each option
     limit: Limit = 50,
     json: Json = False,
 ) -> None:
-    """List the threads of a user, the latest talk first."""
+    """List the threads of a user, the newest message first."""
     scope = Scope(choose_tenant(tenant, system=system), user, app_id=app, project_id=project)
     found = asyncio.run(_listed(require_database(store), scope, limit))
     if json:

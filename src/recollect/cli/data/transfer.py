@@ -29,7 +29,7 @@ _FRAME_LINES = 2  # the first line and the last say what the file is
 def export(
     user: User, store: StoreUrl = None, tenant: Tenant = None, system: System = False, output: Output = None
 ) -> None:
-    """Write everything that is kept about a user as JSON lines, which `recollect import` reads back."""
+    """Write everything stored about a user as JSON lines, which `recollect import` can read."""
     scope = choose_scope(user, tenant, system=system)
     lines = asyncio.run(_exported(require_database(store), scope))
     if output is None:
@@ -52,7 +52,7 @@ def _write_file(path: Path, lines: list[str]) -> None:
 
 
 File = Annotated[str, typer.Argument(help="The file that was exported, or - for the standard input.")]
-Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kept about the user.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already stored about the user.")]
 
 
 def import_(  # noqa: PLR0917 - one for each option
@@ -64,7 +64,7 @@ def import_(  # noqa: PLR0917 - one for each option
     merge: Merge = False,
     json: Json = False,
 ) -> None:
-    """Read an export into a user, all of it or nothing; it may be another user than it came from."""
+    """Import an exported file into a user, who may be another one; if a line is wrong, import nothing."""
     scope = choose_scope(user, tenant, system=system)
     counts = asyncio.run(_imported(resolve_database(store), _read(file), scope, merge=merge))
     if json:
