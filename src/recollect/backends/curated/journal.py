@@ -199,7 +199,7 @@ def _is_applied(group: Sequence[LoggedChange], finished: set[str], state_after: 
 
 
 def _replay(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> tuple[str, ...] | None:
-    """Return the entries after the changes; after a gap they are unknown until a change starts from nothing."""
+    """Return the entries after the changes; after a gap, None until a change starts from an empty file."""
     if group[0].before == _EMPTY:
         state = ()
     for change in group:

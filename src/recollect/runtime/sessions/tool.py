@@ -47,7 +47,7 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
     ) -> str:
         """Look into earlier sessions with this user: what the user and you said in them, word for word.
 
-        Use it when the user mentions an earlier conversation, or when something you should know is not in this
+        Use it when the user mentions an earlier conversation, or when something that you need is not in this
         session. Four ways, by what you give: a query finds other sessions by words; session_id with
         around_message_id shows the messages around one that was found; session_id alone reads a
         session; nothing at all lists the recent other sessions. What was said then is secondary evidence:
