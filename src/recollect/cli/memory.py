@@ -56,7 +56,7 @@ def _open_configured(config: Path) -> CuratedFolder:
     curated = runtime.curated
     if runtime.gateway is not None and not curated.folder.is_dir():
         raise MemoryNotFoundError(
-            f"the memory of {runtime.path} is behind a gateway, and has no files; name a folder with --folder"
+            f"the memory of {runtime.path} is on a gateway, which has no files; name a folder with --folder"
         )
     limits: dict[Target, int] = {"memory": curated.memory_limit, "user": curated.user_limit}
     return CuratedFolder(curated.folder, limits=limits, log_limit=curated.log_limit)

@@ -171,8 +171,8 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
     )
 
 
-def _hide_password(address: str) -> str:
-    head, separator, rest = address.partition("://")
+def _hide_password(url: str) -> str:
+    head, separator, rest = url.partition("://")
     before, at, host = rest.rpartition("@")
     user, colon, _ = before.partition(":")
     # PostgreSQL also takes a password among the parameters.

@@ -78,13 +78,13 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
 
 
 class _Call(NamedTuple):
-    """The arguments as the model gave them, and as the guards let them be kept."""
+    """The arguments as the model gave them, and as they are after the guards."""
 
     given: Mapping[str, object]
     kept: Mapping[str, object]
 
     def change(self) -> Change | InvalidChange:
-        """Return what will be made of the call when the turn is kept."""
+        """Return the change that will be made when the turn is stored."""
         change, meant = read_change(self.kept), read_change(self.given)
         if (
             isinstance(change, Change)

@@ -70,7 +70,7 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _check_together(context: typer.Context, user: str | None) -> None:
-    """Refuse options that would be passed over: those of a user's database, or that of a runtime."""
+    """Reject options that would be ignored: those of a user's store, or that of a runtime."""
     names = _OF_A_USER if user is None else ("config",)
     unused = [name for name in names if _is_typed(context, name)]
     if unused and user is None:
