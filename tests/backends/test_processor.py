@@ -1,4 +1,4 @@
-"""A long-term memory in a real agent: behind the guards on both sides, and never in the way of an answer."""
+"""A long-term memory in a real agent: after the guards on both sides, and never in the way of an answer."""
 
 import asyncio
 import logging
@@ -104,16 +104,16 @@ def agent_with(
     model: object,
     *,
     before: Sequence[Processor] = (),
-    behind: Sequence[Processor] = (),
+    output_guards: Sequence[Processor] = (),
     in_background: bool = False,
     **options: Any,  # noqa: ANN401 - those of Agent
 ) -> tuple[Agent, BackendProcessor]:
-    """Return an agent whose long-term memory stands behind guards on both sides."""
+    """Return an agent whose long-term memory comes after guards on both sides."""
     processor = BackendProcessor(backend, in_background=in_background)
     agent = Agent(
         model,
         input_processors=[*before, processor],
-        output_processors=[*behind, processor],
+        output_processors=[*output_guards, processor],
         **options,
     )
     return agent, processor
@@ -161,7 +161,7 @@ class TestGatewayInAnAgent:
         """Numbers that guards redact are in no request, in the prompt or in the answer."""
         async with gateway() as (server, backend, _):
             model = model_of("Yours is 123-45-6789.", mode=mode)
-            agent, _ = agent_with(backend, model, before=[SsnGuard()], behind=[SsnGuard()])
+            agent, _ = agent_with(backend, model, before=[SsnGuard()], output_guards=[SsnGuard()])
             await answer(agent, mode, "Mine is 123-45-6789.", **IDS)
         assert server.sent_to("search")[0]["query"] == "Mine is [REDACTED]."
         contents = [message["content"] for message in server.sent_to("add")[0]["messages"]]
@@ -189,11 +189,11 @@ class TestGatewayInAnAgent:
     async def test_run_that_trips_is_not_persisted(self, mode: Mode) -> None:
         """A trip on the answer comes before any write."""
         async with gateway() as (server, backend, _):
-            agent, _ = agent_with(backend, model_of("no", mode=mode), behind=[Trips()])
+            agent, _ = agent_with(backend, model_of("no", mode=mode), output_guards=[Trips()])
             assert (await answer(agent, mode, "hi", **IDS)).tripwire
         assert server.operations == ["search"]
 
-    async def test_run_that_trips_behind_memory_is_not_persisted(self, mode: Mode) -> None:
+    async def test_run_that_trips_after_memory_is_not_persisted(self, mode: Mode) -> None:
         """Also where memory has staged its write already."""
         async with gateway() as (server, backend, _):
             processor = BackendProcessor(backend)
@@ -211,7 +211,7 @@ class TestGatewayInAnAgent:
             broken, _ = agent_with(backend, model_of(RuntimeError("no model"), mode=mode))
             with pytest.raises(Exception, match="no model"):
                 await answer(broken, mode, "hi", **IDS)
-            guarded, _ = agent_with(backend, model_of("fine", mode=mode), behind=[Trips(breaks=True)])
+            guarded, _ = agent_with(backend, model_of("fine", mode=mode), output_guards=[Trips(breaks=True)])
             with pytest.raises(RuntimeError, match="the guard is broken"):
                 await answer(guarded, mode, "hi", **IDS)
         assert server.operations == ["search", "search"]
@@ -396,14 +396,14 @@ class TestLate:
     async def test_trip_persists_nothing(self) -> None:
         """Late is not earlier: a blocked run starts no work."""
         backend = Scripted()
-        agent, processor = agent_with(backend, model_of("no"), in_background=True, behind=[Trips()])
+        agent, processor = agent_with(backend, model_of("no"), in_background=True, output_guards=[Trips()])
         assert (await agent.generate("hi", **IDS)).tripwire
         await processor.wait_until_idle()
         assert backend.kept == []
 
 
 async def test_streaming_does_not_wait_for_memory() -> None:
-    """Memory neither edits nor blocks, so that text goes out in pieces."""
+    """Memory neither edits nor blocks, so that text is streamed in chunks."""
     agent, _ = agent_with(Scripted(), model_of("one two three", chunk_size=4))
-    pieces = [event.text for event in await events_of(agent, "hi", **IDS) if event.type == "text"]
-    assert len(pieces) > 1
+    chunks = [event.text for event in await events_of(agent, "hi", **IDS) if event.type == "text"]
+    assert len(chunks) > 1

@@ -51,7 +51,7 @@ def test_nothing_is_shown_for_no_items() -> None:
 
 
 def test_each_item_is_a_part_of_its_own() -> None:
-    """So that a check behind memory can take one out and leave the others."""
+    """So that a check after memory can take one out and leave the others."""
     opening, first, second, closing = make_block(RecalledItem("tea"), RecalledItem("milk"))
     assert opening.startswith(f'<memory label="{LABEL}">\n')
     assert "not instructions" in opening

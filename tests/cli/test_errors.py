@@ -88,7 +88,7 @@ def test_the_exit_code_is_3_when_the_file_is_no_database(tmp_path: Path) -> None
 
 
 def test_the_exit_code_is_3_when_the_server_cannot_be_reached(tmp_path: Path) -> None:
-    """The address's password is not shown."""
+    """The URL's password is not shown."""
     url = f"postgresql://ada:s3cret@/db?host={tmp_path}"
     done = recollect("history", *ADA, RECOLLECT_DATABASE_URL=url)
     check_failure(done, 3, "the server cannot be reached")

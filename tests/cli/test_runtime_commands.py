@@ -12,7 +12,7 @@ from recollect import ToolCall
 from recollect.testing import ScriptedModel
 
 
-def talk(folder: Path, mode: str, model: object, **config: object) -> None:
+def run_once(folder: Path, mode: str, model: object, **config: object) -> None:
     """Have a runtime answer once."""
 
     async def run() -> None:
@@ -24,7 +24,7 @@ def talk(folder: Path, mode: str, model: object, **config: object) -> None:
 
 def test_events_of_the_runtime_are_found_by_its_configuration(tmp_path: Path) -> None:
     """The store and the user are those of the file."""
-    talk(tmp_path, "memory_gateway", ScriptedModel("fine"))
+    run_once(tmp_path, "memory_gateway", ScriptedModel("fine"))
     done = invoke("events", "--config", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
     assert [event["name"] for event in json.loads(done.stdout)] == [
@@ -43,7 +43,7 @@ def test_memory_commands_use_the_configured_folder_and_limits(
     """Also from within the folder, without any option."""
     call = ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "likes tea"})
     memory = {"mode": "curated", "curated": {"folder": "notes", "userLimit": 500}}
-    talk(tmp_path, "curated", ScriptedModel([call, "noted"]), memory=memory)
+    run_once(tmp_path, "curated", ScriptedModel([call, "noted"]), memory=memory)
     assert (tmp_path / "notes" / "USER.md").read_text("utf-8") == "likes tea"
     monkeypatch.chdir(tmp_path)
     shown = invoke("memory", "show")
@@ -60,11 +60,11 @@ def test_memory_commands_use_the_configured_folder_and_limits(
 
 def test_memory_commands_say_that_a_gateway_has_no_files(tmp_path: Path) -> None:
     """Unless there are some, from a time in the other mode."""
-    talk(tmp_path, "memory_gateway", ScriptedModel(["noted"]))
+    run_once(tmp_path, "memory_gateway", ScriptedModel(["noted"]))
     for command in ("show", "log", "undo", "approve"):
         done = invoke("memory", command, "-c", str(tmp_path))
         assert done.exit_code == 4
-        assert "is behind a gateway, and has no files" in done.stderr
+        assert "is on a gateway, which has no files" in done.stderr
     (tmp_path / ".recollect" / "memories").mkdir()
     assert invoke("memory", "show", "-c", str(tmp_path)).exit_code == 0
 
@@ -73,7 +73,7 @@ def test_changes_that_wait_are_approved_within_the_configured_runtime(tmp_path: 
     """Nothing is written until a person has accepted it."""
     call = ToolCall("c1", "memory", {"target": "user", "action": "add", "content": "likes tea"})
     memory = {"mode": "curated", "curated": {"approval": True}}
-    talk(tmp_path, "curated", ScriptedModel([call, "noted"]), memory=memory)
+    run_once(tmp_path, "curated", ScriptedModel([call, "noted"]), memory=memory)
     file = tmp_path / ".recollect" / "memories" / "USER.md"
     assert not file.exists()
     (waiting,) = json.loads(invoke("memory", "approve", "-c", str(tmp_path), "--json").stdout)

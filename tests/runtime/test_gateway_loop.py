@@ -1,4 +1,4 @@
-"""The loop in gateway mode, against a real server: guards, errors, limits and late persistence."""
+"""The loop in gateway mode, against a real server: guards, errors, limits and background persistence."""
 
 import asyncio
 import sqlite3
@@ -79,7 +79,7 @@ async def test_a_tool_limit_fallback_answer_is_persisted(tmp_path: Path, way: Wa
 
 
 async def test_with_persist_after_the_answer_does_not_wait_for_add_and_flush(tmp_path: Path) -> None:
-    """They are done behind it, once each, and closing the runtime waits for them."""
+    """They follow the answer, once each, and closing the runtime waits for them."""
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), persist="after") as setup:
         held = asyncio.Event()
         good = answers({})

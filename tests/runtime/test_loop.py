@@ -131,7 +131,7 @@ async def test_the_tools_of_a_mode(tmp_path: Path, mode: str) -> None:
 
 @both_modes
 async def test_the_status_shows_the_configuration_without_secrets(tmp_path: Path, mode: str) -> None:
-    """It is JSON, and a password in the store's address is hidden."""
+    """It is JSON, and a password in the store's URL is hidden."""
     async with loaded(tmp_path, mode, ScriptedModel("x"), guards=["PIIDetector"]) as setup:
         status = setup.runtime.status()
     shown = json.dumps(status)
@@ -159,7 +159,7 @@ def test_invalid_gateway_configuration_fails_loading(tmp_path: Path) -> None:
 @both_modes
 async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) -> None:
     """Neither in the session nor in long-term memory."""
-    model = ScriptedModel(["a long answer in many pieces", "fine"], chunk_size=2)
+    model = ScriptedModel(["a long answer in many chunks", "fine"], chunk_size=2)
     async with loaded(tmp_path, mode, model) as setup:
         async with setup.runtime.loop.stream("hello", "s1") as stream:
             async for event in stream:

@@ -56,7 +56,7 @@ def _open_configured(config: Path) -> CuratedFolder:
     curated = runtime.curated
     if runtime.gateway is not None and not curated.folder.is_dir():
         raise MemoryNotFoundError(
-            f"the memory of {runtime.path} is behind a gateway, and has no files; name a folder with --folder"
+            f"the memory of {runtime.path} is on a gateway, which has no files; name a folder with --folder"
         )
     limits: dict[Target, int] = {"memory": curated.memory_limit, "user": curated.user_limit}
     return CuratedFolder(curated.folder, limits=limits, log_limit=curated.log_limit)
@@ -90,8 +90,8 @@ def format_operation(operation: Operation) -> list[str]:
     return [make_printable(line) for line in lines]
 
 
-def _prefix_lines(sign: str, text: str | None) -> list[str]:
-    return [] if text is None else [f"  {sign} {line}" for line in text.splitlines()]
+def _prefix_lines(prefix: str, text: str | None) -> list[str]:
+    return [] if text is None else [f"  {prefix} {line}" for line in text.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _format_file(file: _File) -> list[str]:
     return [make_printable(line) for line in lines]
 
 
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show so many of the newest changes.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many of the newest changes to show.")]
 
 
 def log(
@@ -194,7 +194,7 @@ PendingIds = Annotated[list[str] | None, typer.Argument(help="The ids of the cha
 def approve(
     pending_ids: PendingIds = None, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
-    """Make changes that waited for approval, in the order given; without an id, list those that wait."""
+    """Approve pending changes, in the order given; without an id, list them."""
     found = require_folder(folder, config)
     if not pending_ids:
         _show_pending(found, json=json)
@@ -244,7 +244,7 @@ RejectedIds = Annotated[list[str], typer.Argument(help="The ids of the changes, 
 def reject(
     pending_ids: RejectedIds, folder: Folder = None, config: Config = DEFAULT_CONFIG, json: Json = False
 ) -> None:
-    """Drop changes that waited for approval; the log keeps that they were rejected, not their text."""
+    """Reject pending changes; the log records the rejection, but not the text."""
     found = require_folder(folder, config)
     rejected: list[PendingChange] = []
     try:

@@ -1,14 +1,18 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, and the tenant and the store that they name."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.runtime.config.file import FOLDER
-from recollect.scope import Scope
-from recollect.storage.opening import DATABASE_VARIABLE, database_url, sqlite_path
+from recollect.storage.opening import DATABASE_VARIABLE, database_url, open_store, sqlite_path
+from recollect.storage.store import Store
+
+T = TypeVar("T")
 
 StoreUrl = Annotated[
     str | None,
@@ -20,12 +24,10 @@ StoreUrl = Annotated[
 ]
 User = Annotated[str, typer.Option("--user", help="The user's id.")]
 Tenant = Annotated[int | None, typer.Option("--tenant", help="The tenant that the user belongs to.")]
-System = Annotated[bool, typer.Option("--system", help="The user is of the system's own data: no tenant.")]
+System = Annotated[bool, typer.Option("--system", help="The user belongs to no tenant.")]
 App = Annotated[str, typer.Option("--app", help="The app that the threads belong to.")]
 Project = Annotated[str, typer.Option("--project", help="The project that the threads belong to.")]
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file, or the folder that it lies in.")
-]
+Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file, or its folder.")]
 DEFAULT_CONFIG = Path(FOLDER)
 """Where the configuration is looked for if nothing else is said."""
 
@@ -39,9 +41,14 @@ def choose_tenant(tenant: int | None, *, system: bool) -> int | None:
     return tenant
 
 
-def choose_scope(user: str, tenant: int | None, *, system: bool) -> Scope:
-    """Return the user's scope."""
-    return Scope(choose_tenant(tenant, system=system), user)
+def run_in_store(url: str, work: Callable[[Store], Awaitable[T]]) -> T:
+    """Open the store, await what `work` returns, and close the store."""
+
+    async def run() -> T:
+        async with open_store(url) as store:
+            return await work(store)
+
+    return asyncio.run(run())
 
 
 def require_database(store: str | None) -> str:

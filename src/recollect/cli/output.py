@@ -62,7 +62,7 @@ def say(text: str) -> None:
 
 
 def make_console() -> "Console":
-    """Return a console on the standard output, made late so that it finds the present one."""
+    """Return a console on the current standard output, which tests replace."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True)

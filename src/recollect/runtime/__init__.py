@@ -1,1 +1,1 @@
-"""The runtime of document B: configuration, loader, agent loop, sessions."""
+"""An agent with sessions and one long-term memory, set up by a configuration file."""

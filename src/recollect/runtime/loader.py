@@ -1,6 +1,6 @@
-"""The runtime loader: from a configuration file to an agent loop with exactly one long-term memory.
+"""Loads a runtime from a configuration file: an agent loop with exactly one long-term memory.
 
-What the file says is decided here, once. Another mode needs another runtime: load again.
+The file is read once. To change the mode, load again.
 """
 
 import os
@@ -41,7 +41,6 @@ class AgentRuntime:
         tools: Iterable[Callable[..., object]],
         parts: "tuple[StoreHandle, BackendProcessor]",
     ) -> None:
-        """Hold the parts; the loader makes them."""
         self.config = config
         self.loop = loop
         self.backend = backend
@@ -70,11 +69,11 @@ class AgentRuntime:
         }
 
     async def wait_until_idle(self) -> None:
-        """Wait until nothing is being persisted after answers any more."""
+        """Wait for all background persistence to finish."""
         await self._processor.wait_until_idle()
 
     async def close(self) -> None:
-        """Finish what continues after answers, and close the backend and the store."""
+        """Wait for background persistence, and close the backend and the store."""
         try:
             await self.wait_until_idle()
         finally:
@@ -112,7 +111,7 @@ class EngineLoader:
     """Makes a runtime of a configuration."""
 
     def __init__(self, path: str | os.PathLike[str] = FOLDER) -> None:
-        """Take the configuration file, or the folder that it lies in."""
+        """Take the path of the configuration file, or of its folder."""
         self._path = Path(path)
 
     def load(self, *, model: object | None = None) -> AgentRuntime:
@@ -172,8 +171,8 @@ def _make_backend(config: RuntimeConfig, handle: StoreHandle) -> MemoryBackend:
     )
 
 
-def _hide_password(address: str) -> str:
-    head, separator, rest = address.partition("://")
+def _hide_password(url: str) -> str:
+    head, separator, rest = url.partition("://")
     before, at, host = rest.rpartition("@")
     user, colon, _ = before.partition(":")
     # PostgreSQL also takes a password among the parameters.

@@ -57,7 +57,7 @@ def make_run_result(result: Result, session_id: str) -> AgentRunResult:
 LIMIT_ANSWER = (
     "I had to stop here: this took more tool calls than I am allowed. Ask me again in smaller steps."
 )
-"""What is answered when the model still wants tools after the last round it may have."""
+"""The answer if the model still calls tools after the last round that it may have."""
 
 
 class _CallOptions(TypedDict):
@@ -72,7 +72,7 @@ class AgentLoop:
     """Runs prompts in sessions; every run has a session, a new one where none is named."""
 
     def __init__(self, agent: Agent, sessions: Sessions, skills: SkillFolder) -> None:
-        """Take an agent whose memory is that of the sessions."""
+        """The agent's memory must be that of the sessions."""
         self._agent = agent
         self._skills = skills
         self.portals = agent.portals
@@ -127,18 +127,16 @@ class SessionStream:
     """A run of a session as a stream of events."""
 
     def __init__(self, stream: RunStream, session_id: str) -> None:
-        """Stand for the stream of a run; it starts with the first event that is asked for."""
+        """The run starts when the first event is requested."""
         self.stream = stream
         self.session_id = session_id
         self.run_id = stream.run_id
         self.trace = stream.trace
 
     def __aiter__(self) -> Self:
-        """Go through the events."""
         return self
 
     async def __anext__(self) -> Event:
-        """Return the next event."""
         return await anext(self.stream)
 
     async def result(self) -> AgentRunResult:
@@ -150,11 +148,9 @@ class SessionStream:
         await self.stream.aclose()
 
     async def __aenter__(self) -> Self:
-        """Return the stream itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Leave the run."""
         await self.aclose()
 
 

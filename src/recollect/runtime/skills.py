@@ -1,4 +1,4 @@
-"""Skills: Markdown files that are sent along for one run and never kept."""
+"""Skills: Markdown files that the model sees for one run and that are never stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class SkillFolder:
 
 
 class SkillsProcessor(Processor):
-    """Shows the model the skills of a run, behind the guards; they are never part of the turn."""
+    """Shows the model the skills of a run, after the guards; they are never part of the turn."""
 
     id = "skills"
     edits = "view"

@@ -78,7 +78,7 @@ async def test_gateway_search_occurs_before_the_provider_call(tmp_path: Path, wa
 async def test_recalled_content_appears_before_the_current_user_prompt_and_outside_the_system_prompt(
     tmp_path: Path, way: Way
 ) -> None:
-    """It is one message behind the skills and before the history, fenced, and without the raw fields."""
+    """It is one message after the skills and before the history, fenced, and without the raw fields."""
     write_skill(tmp_path, "sailing", "Reef early.")
     wire = WireModel(["first", "second"])
     async with loaded(tmp_path, "memory_gateway", wire.model()) as setup:

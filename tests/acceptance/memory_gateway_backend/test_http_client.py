@@ -102,7 +102,7 @@ async def test_configured_timeout_is_applied(operation: str) -> None:
 async def test_non_2xx_network_invalid_json_and_invalid_response_shapes_produce_sanitized_client_exceptions(
     mode: Mode, operation: str
 ) -> None:
-    """The error has operation, path, category and status, and nothing behind it that could be shown."""
+    """The error has operation, path, category and status, and no cause that could be shown."""
     async with gateway_server() as server:
         server.on(operation, mode.behaviour)
         started = time.monotonic()

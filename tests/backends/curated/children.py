@@ -47,7 +47,7 @@ def kill_writers(
     *,
     until_one_drops: bool = False,
 ) -> None:
-    """Have writers killed at random moments, and report what was wrong behind each."""
+    """Have writers killed at random moments, and report what was wrong after each."""
     rng = random.Random(seed)
     folder = CuratedFolder(Path(path), log_limit=log_limit)
     folder.commit([_counted(0)], Source("tool", "begin", "s1"))
@@ -63,7 +63,7 @@ def kill_writers(
         acknowledged = _killed(folder, count, f"{number}", rng.uniform(0, slowest))
         found, problem = _state(folder)
         if found not in (acknowledged, acknowledged + 1) or problem:
-            problems.append(f"round {number}: {found} behind {acknowledged}: {problem}")
+            problems.append(f"round {number}: {found} after {acknowledged}: {problem}")
         written += found - count
         count = found
         number += 1
@@ -84,7 +84,7 @@ def _killed(folder: CuratedFolder, count: int, name: str, seconds: float) -> int
     if not pid:
         _write_on(folder, writer, count, name)
     os.close(writer)
-    os.read(reader, 1)  # the first is written: it takes longer than the others, right behind the fork
+    os.read(reader, 1)  # the first is written: it takes longer than the others, right after the fork
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

@@ -139,7 +139,7 @@ def test_editor_that_saves_at_the_last_moment_is_not_overwritten(tmp_path: Path)
 
 
 async def test_change_is_made_on_what_an_editor_saved_meanwhile(tmp_path: Path) -> None:
-    """The change is planned anew on it, and the log blames the right one for each."""
+    """The change is planned again on it, and the log blames the right one for each."""
     backend = CuratedMemoryBackend(tmp_path)
     backend.folder.files["memory"] = _Edited(tmp_path / "MEMORY.md")
     await backend.persist_after_run(
@@ -162,17 +162,17 @@ class _Edited(CuratedFile):
 
 
 async def test_loop_goes_on_while_a_writer_waits_for_others(tmp_path: Path) -> None:
-    """A run that is cancelled meanwhile changes nothing or all, and what comes behind it is not held up."""
+    """A run that is cancelled meanwhile changes nothing or all, and the next run is not held up."""
     backend = CuratedMemoryBackend(tmp_path)
     with lock_folders([tmp_path], 1):
         waiting = asyncio.create_task(backend.persist_after_run(completed(add("one"))))
-        behind = asyncio.create_task(backend.persist_after_run(completed(add("two"), run_id="r2")))
+        next_run = asyncio.create_task(backend.persist_after_run(completed(add("two"), run_id="r2")))
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert await snapshot(backend) == ""
         assert not waiting.done()
         waiting.cancel()
-    await behind
+    await next_run
     assert entries(tmp_path) in (["two"], ["one", "two"])
 
 

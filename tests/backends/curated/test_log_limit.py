@@ -149,7 +149,7 @@ def test_log_of_few_changes_is_shortened_when_they_are_long(tmp_path: Path) -> N
 
 
 def test_line_of_the_beginning_that_is_damaged_is_a_gap(folder: CuratedFolder) -> None:
-    """The log goes on and begins anew with what it finds."""
+    """The log continues from the entries that it finds."""
     lines = folder.journal.path.read_text("utf-8").splitlines(keepends=True)
     assert sum("begun" in line for line in lines) == len(get_args(Target))
     damaged = ['{"begun": "nobody", "entries": []}\n', '{"begun": "user", "entries": [5]}\n', *lines[2:]]

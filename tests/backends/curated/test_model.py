@@ -76,7 +76,7 @@ class CuratedModel(RuleBasedStateMachine):
 
     @rule(content=WORDS, reached=st.booleans())
     def crash(self, content: str, *, reached: bool) -> None:
-        """A writer is killed behind the log, before or behind the file."""
+        """A writer is killed after it wrote the log, before or after it wrote the file."""
         path = self._folder.path / "MEMORY.md"
         before = path.read_bytes() if path.exists() else None
         made = self._folder_commit(content)

@@ -41,8 +41,10 @@ def made(*operations: Operation, entries: tuple[str, ...] = ENTRIES, limit: int 
     return found.entries
 
 
-def refused(*operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES) -> InvalidChange:
-    """Plan what must be refused."""
+def plan_invalid(
+    *operations: Operation, limit: int = 1000, entries: tuple[str, ...] = ENTRIES
+) -> InvalidChange:
+    """Plan an invalid change."""
     found = outcome(*operations, limit=limit, entries=entries)
     assert isinstance(found, InvalidChange), found
     return found
@@ -78,10 +80,10 @@ def test_first_is_meant_when_several_are_identical() -> None:
     assert made(Operation("remove", None, "x"), entries=("x y", "b", "x y")) == ("b", "x y")
 
 
-def test_refusal_lists_the_entries_when_several_match() -> None:
+def test_invalid_lists_the_entries_when_several_match() -> None:
     """The model can choose then."""
-    refusal = refused(Operation("replace", "x", "tea w"), entries=("tea w 1", "tea w 2"))
-    assert refusal.matches == ("tea w 1", "tea w 2")
+    invalid = plan_invalid(Operation("replace", "x", "tea w"), entries=("tea w 1", "tea w 2"))
+    assert invalid.matches == ("tea w 1", "tea w 2")
     assert len(preview("x" * 200)) == 80
 
 
@@ -106,7 +108,7 @@ def test_refusal_lists_the_entries_when_several_match() -> None:
 )
 def test_operation_is_refused_with_the_way_out(operation: Operation, words: str) -> None:
     """Nothing is guessed, and nothing can become two entries."""
-    assert words in refused(operation).problem
+    assert words in plan_invalid(operation).problem
 
 
 def test_sign_within_a_line_is_ordinary_text() -> None:
@@ -118,23 +120,23 @@ def test_sign_within_a_line_is_ordinary_text() -> None:
 
 
 def test_limit_counts_only_at_the_end_of_a_batch() -> None:
-    """Room may be made behind what needs it; alone it would be refused."""
+    """An operation may make room after the one that needs it; alone that one is invalid."""
     full = count_characters(ENTRIES)
     add, remove = Operation("add", "Plays chess"), Operation("remove", None, "milk")
-    assert "at most" in refused(add, limit=full).problem
+    assert "at most" in plan_invalid(add, limit=full).problem
     assert made(add, remove, limit=full) == ("Likes tea", "Lives in Lisbon", "Plays chess")
 
 
 def test_file_over_its_limit_can_be_made_shorter() -> None:
     """A person may have written more than fits; the model can still tidy up, and add nothing."""
     assert made(Operation("remove", None, "milk"), limit=5) == ("Likes tea", "Lives in Lisbon")
-    assert refused(Operation("replace", "Lives in Lisbon, Portugal", "Lisbon"), limit=5)
+    assert plan_invalid(Operation("replace", "Lives in Lisbon, Portugal", "Lisbon"), limit=5)
 
 
 def test_batch_is_refused_whole_and_names_the_operation() -> None:
     """All or nothing."""
-    refusal = refused(Operation("add", "new"), Operation("remove", None, "Paris"))
-    assert refusal.problem.startswith("operation 2: no entry")
+    invalid = plan_invalid(Operation("add", "new"), Operation("remove", None, "Paris"))
+    assert invalid.problem.startswith("operation 2: no entry")
 
 
 def test_text_that_the_scan_refuses_is_not_written() -> None:
@@ -171,7 +173,7 @@ def test_plans_keep_the_laws(operations: list[Operation], limit: int) -> None:
     ],
 )
 def test_arguments_that_are_no_change_are_refused(arguments: Mapping[str, Any], words: str) -> None:
-    """Whatever a model, or a guard behind it, made of them."""
+    """Whatever a model, or a guard after it, made of them."""
     found = read_change(arguments)
     assert isinstance(found, InvalidChange)
     assert words in found.problem

@@ -106,7 +106,7 @@ def test_change_whose_file_was_never_written_counts_as_not_made(folder: CuratedF
 
 
 def test_log_goes_on_when_lines_of_it_are_lost_or_broken(folder: CuratedFolder) -> None:
-    """What it no longer knows it takes as found, and begins anew with that."""
+    """What it no longer knows it takes as found, and continues from that."""
     folder.journal.path.write_bytes(b'\xff\n[1]\n{"id": 5}\n' + folder.journal.path.read_bytes()[50:])
     folder.commit([addition("three")], Source("tool", "r3", "s1"))
     folder.commit([addition("four")], Source("tool", "r4", "s1"))

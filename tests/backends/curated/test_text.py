@@ -72,7 +72,7 @@ def test_windows_line_ends_are_named_and_not_what_follows_from_them(text: str) -
 
 @pytest.mark.parametrize("text", ["", "\n", "  \n ", "\ufeff", "a\n", "a\n\n", "a § b", "§a\nb§", "a\nb"])
 def test_file_that_a_person_left_in_good_form_has_no_problem(text: str) -> None:
-    """Line breaks at the end, a mark at the start, and the sign within a line are all fine."""
+    """Line breaks at the end, a mark at the start, and a § within a line are all fine."""
     assert parse(text).problem is None
 
 

@@ -26,7 +26,7 @@ def call(arguments: Mapping[str, Any], number: int = 1) -> ToolCall:
 
 
 async def run(backend: CuratedMemoryBackend, mode: Mode, *script: Any, guards: Any = ()) -> Result:  # noqa: ANN401 - replies of a scripted model
-    """Have a model follow a script, with the backend behind the guards."""
+    """Have a model follow a script, with the backend after the guards."""
     processor = BackendProcessor(backend)
     agent = Agent(
         model_of(*script, mode=mode), input_processors=[processor], output_processors=[*guards, processor]

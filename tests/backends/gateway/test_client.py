@@ -29,7 +29,7 @@ TURN = [
     ],
 )
 async def test_base_url_may_have_a_path_and_a_slash_at_its_end(ending: str, path: str) -> None:
-    """The operation's path is put behind that of the address."""
+    """The operation's path is appended to the path of the base URL."""
     async with gateway_server() as server:
         await MemoryGatewayClient(settings_for(server, base_url=server.url + ending)).search("s1", "tea")
     assert [request.path for request in server.requests] == [path]

@@ -44,15 +44,15 @@ async def test_a_gateway_that_is_not_there_is_a_connection_failure() -> None:
 
 
 async def test_a_name_that_cannot_be_a_host_is_a_connection_failure() -> None:
-    """Also where the HTTP library refuses the address by an error of another kind."""
+    """Also where the HTTP library rejects the URL with an error of another kind."""
     async with gateway_server() as server:
-        for address in (
+        for url in (
             f"http://{'a' * 70}.example",
             "http://a..b",
             "http://x%00y",
             "http://[fe80::1%25x]:9",
         ):
-            client = MemoryGatewayClient(settings_for(server, base_url=address, timeout_seconds=SHORT))
+            client = MemoryGatewayClient(settings_for(server, base_url=url, timeout_seconds=SHORT))
             assert (await fail_call(client, "search")).category in ("connection", "timeout")
 
 
@@ -140,6 +140,6 @@ async def test_timeout_holds_when_tls_is_never_answered() -> None:
     """A server that accepts and does not shake hands is given up, and its connection closed."""
     async with gateway_server() as server:
         server.is_deaf = True
-        address = server.url.replace("http:", "https:")
-        client = MemoryGatewayClient(settings_for(server, base_url=address, timeout_seconds=SHORT))
+        url = server.url.replace("http:", "https:")
+        client = MemoryGatewayClient(settings_for(server, base_url=url, timeout_seconds=SHORT))
         assert (await fail_call(client, "search")).category == "timeout"

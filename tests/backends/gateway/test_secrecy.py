@@ -59,7 +59,7 @@ def logs() -> Iterator[Everything]:
 
 
 def shown(error: BaseException | None) -> Iterator[str]:
-    """Yield all that can be shown of an error and of those behind it, local variables included."""
+    """Yield all that can be shown of an error and of its causes, local variables included."""
     while error is not None:
         yield f"{error} {error!r} {vars(error)!r} {error.args!r}"
         for link in (error, error.__cause__, error.__context__):

@@ -1,4 +1,4 @@
-"""The gateway's settings: what no call could be made with is refused, without quoting it."""
+"""The gateway's settings: unusable values are rejected and not quoted."""
 
 import math
 import pickle
@@ -24,7 +24,7 @@ def settings(**changes: Any) -> GatewaySettings:  # noqa: ANN401 - those of the 
     return GatewaySettings(**(values | changes))
 
 
-def test_defaults_are_those_of_the_document() -> None:
+def test_defaults_are_those_of_the_specification() -> None:
     """App and project are `default`, eight results, ten seconds."""
     found = settings()
     assert (found.app_id, found.project_id, found.top_k, found.timeout_seconds) == (

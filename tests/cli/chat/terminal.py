@@ -65,7 +65,7 @@ class Terminal:
         self._process.kill()
 
     def wait_for(self, wanted: str) -> str:
-        """Wait until a text is printed behind what was waited for before; return all up to it."""
+        """Wait until a text is printed after what was waited for before; return all up to it."""
         until = time.monotonic() + self._seconds
         while wanted not in self._text[self._seen :]:
             assert self._read(until - time.monotonic()), f"no {wanted!r} in {self._text[self._seen :]!r}"

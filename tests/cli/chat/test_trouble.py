@@ -83,7 +83,7 @@ def test_a_closed_input_is_the_end_and_no_crash(tmp_path: Path) -> None:
 
 
 def test_the_exit_code_is_that_of_the_first_prompt_that_failed(tmp_path: Path) -> None:
-    """The lines behind it are answered all the same."""
+    """The lines after it are answered all the same."""
     piped(tmp_path, "", "init")
     done = piped(tmp_path, "a\0b\nhi\n", "chat", "--json", "--model", "nobody:nothing")
     codes = [json.loads(line)["error"]["code"] for line in done.stdout.splitlines()]
@@ -202,7 +202,7 @@ def test_an_error_of_anybody_else_does_not_end_the_chat(tmp_path: Path) -> None:
         terminal.wait_for("Error: OSError: no route to the model")
         terminal.wait_for("you> ")
         terminal.type("\udcff\udcfe\n")
-        terminal.wait_for("text")  # by the locale it is refused by the chat or by the engine
+        terminal.wait_for("text")  # by the locale it is rejected by the chat or by the runtime
         terminal.wait_for("you> ")
         terminal.type(f"/use {'x' * 600}\n")
         terminal.wait_for("at most 512 are allowed")
@@ -217,7 +217,7 @@ def test_an_error_of_anybody_else_does_not_end_the_chat(tmp_path: Path) -> None:
 
 
 def test_a_pipe_says_in_a_line_why_a_turn_was_not_saved(tmp_path: Path) -> None:
-    """Once, and behind the answer; in JSON it is in the trace."""
+    """Once, and after the answer; in JSON it is in the trace."""
     piped(tmp_path, "", "init")
     (tmp_path / ".recollect" / "recollect.db").mkdir()
     done = piped(tmp_path, "hello\n", "chat")

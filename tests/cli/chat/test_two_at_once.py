@@ -1,4 +1,4 @@
-"""Several chats in one folder: at once, and behind one that was killed."""
+"""Several chats in one folder: at once, and after one that was killed."""
 
 import json
 import time
@@ -38,7 +38,7 @@ def test_two_chats_at_once_each_keep_their_session_and_share_what_is_noted(tmp_p
     assert sorted(wanted) == sorted(entry.partition(" is ")[0] for entry in noted(tmp_path))
 
 
-def test_a_chat_goes_on_behind_one_that_was_killed(tmp_path: Path) -> None:
+def test_a_chat_goes_on_after_one_that_was_killed(tmp_path: Path) -> None:
     """Whatever it was doing: its turn is there whole or not at all, and nothing stays locked."""
     piped(tmp_path, "", "init")
     piped(tmp_path, "Remember that I am Ada.\n", "chat", "--session", "s1")

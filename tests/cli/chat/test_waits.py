@@ -30,7 +30,7 @@ main()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An agent that was talked with once, so that its store is there."""
+    """An agent that has answered once, so that its store is there."""
     piped(tmp_path, "", "init")
     piped(tmp_path, "hi\n", "chat", "--session", "s1")
     return tmp_path
@@ -59,7 +59,7 @@ def prompts(folder: Path) -> list[str]:
 
 
 def test_a_chat_says_that_it_waits_for_the_store_and_saves_when_it_is_free(folder: Path) -> None:
-    """On a line of its own behind the answer, once; nothing is lost."""
+    """On a line of its own after the answer, once; nothing is lost."""
     with Terminal(["chat"], folder) as terminal:
         terminal.wait_for("you> ")
         with held(folder):

@@ -59,7 +59,7 @@ def test_no_threads_are_listed_when_the_tenant_is_another(url: str) -> None:
     assert invoke("threads", "--store", url, "--user", "ada", "--system").stdout == "No threads.\n"
 
 
-def test_history_shows_the_newest_talk_when_no_thread_is_named(url: str) -> None:
+def test_history_shows_the_newest_messages_when_no_thread_is_named(url: str) -> None:
     """Only what user and assistant said is shown, oldest first."""
     shown = invoke("history", "--store", url, *ADA).stdout.splitlines()
     assert [line.split(" ", 2)[2] for line in shown] == [
@@ -191,7 +191,7 @@ def test_erase_asks_when_it_is_not_told_yes(url: str) -> None:
     assert invoke("history", "--store", url, *ADA).stdout == "No messages.\n"
 
 
-def test_the_address_comes_from_the_environment_when_none_is_given(
+def test_the_store_url_comes_from_the_environment_when_none_is_given(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RECOLLECT_DATABASE_URL stands in for --store."""

@@ -33,7 +33,7 @@ async def call(search: SessionSearch, *, session: str = HERE, **arguments: objec
 
 
 async def say(store: Store, session: str, *texts: str, day: int = 0, user: str = USER) -> list[str]:
-    """Add a talk to a session, the user first, and return the ids of its messages."""
+    """Add messages to a session, the user first, and return the ids of its messages."""
     time = START + timedelta(days=day)
     turn = [
         Message(

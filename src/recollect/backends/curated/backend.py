@@ -1,4 +1,4 @@
-"""Long-term memory in two files that people can read and edit, and that the model keeps by a tool."""
+"""Long-term memory in two files that people can read and edit, and that the model changes with a tool."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from recollect.tool_pairs import pair_calls
 from recollect.validation import check_int
 
 DEFAULT_FOLDER = ".recollect/memories"
-"""Where the files are if nothing else is said."""
+"""The default folder of the files."""
 
 RULE = (
     "You have a long-term memory of two small files, MEMORY and USER, shown as they were when this run "
@@ -30,7 +30,7 @@ RULE = (
 """What the system prompt says about curated memory."""
 
 FAILED = "curated_memory_change_failed"
-"""The event of a run whose changes could not be made, or not all of them; the trace has the reason."""
+"""The event for a run of which a change could not be made; the trace has the reason."""
 
 _readers = ThreadPool(2, "recollect-curated-read")
 
@@ -54,37 +54,36 @@ class CuratedMemoryBackend:
     ) -> None:
         """Take the folder, the limits in characters, and whether a person must approve every change.
 
-        The log keeps at least the newest `log_limit` changes, and never twice as many for long.
-        With `audit`, a change that the model was told of and that could not be made becomes an event.
+        The log keeps at least the newest `log_limit` changes, and is shortened when it has twice as many.
+        With `audit`, a change that the tool accepted and that could not be made later becomes an event.
         """
         limits: dict[Target, int] = {
             "memory": check_int(memory_limit, "memory_limit", minimum=1),
             "user": check_int(user_limit, "user_limit", minimum=1),
         }
         if not isinstance(cast("object", approval), bool):
-            # Anything else might be meant as yes; taken for no, it would let changes pass.
+            # A value such as "yes" must not be read as False: that would skip the approval.
             raise InvalidArgumentError("approval", f"must be True or False, not {approval!r:.60}")
-        # A program that changes its working folder keeps its memory.
-        place = Path(folder).expanduser().absolute()
         self.folder = CuratedFolder(
-            place,
+            # Absolute, so that a program that changes its working folder keeps its memory.
+            Path(folder).expanduser().absolute(),
             limits=limits,
             log_limit=check_int(log_limit, "log_limit", minimum=1),
             lock_seconds=lock_seconds,
         )
         self.approval = approval
         self._audit = audit
-        # One thread: of all writers in this process only one waits for those in others.
+        # One thread, so that only one writer of this process at a time waits for other processes.
         self._writer = ThreadPool(1, "recollect-curated-write")
         self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
-        """Return both files as they are now; the run keeps seeing them like this."""
+        """Return both files as they are now; they stay like this for the whole run."""
         del run
         return await _readers.run(self._read_files)
 
     async def persist_after_run(self, run: CompletedRun) -> None:
-        """Make the changes of the run's successful calls, as they left the guards, or let them wait."""
+        """Make the changes of the run's successful tool calls, or queue them for approval."""
         try:
             await self._persist(run)
         except RecollectError as error:
@@ -107,7 +106,7 @@ class CuratedMemoryBackend:
         return self._tools
 
     def status(self) -> dict[str, object]:
-        """Return how it is set up."""
+        """Return the folder, the limits, and whether changes need approval."""
         limits = self.folder.limits
         return {
             "mode": self.name,
@@ -119,7 +118,7 @@ class CuratedMemoryBackend:
         }
 
     async def close(self) -> None:
-        """Do nothing: no file is kept open."""
+        """Do nothing: no file stays open."""
 
     def _read_files(self) -> Recollection:
         blocks: list[NoteBlock] = []
@@ -136,13 +135,13 @@ class CuratedMemoryBackend:
 
 
 def _read_changes(messages: Sequence[Message]) -> tuple[list[Change], list[str]]:
-    """Return what the calls that succeeded asked for, in order, and what guards have made unreadable."""
+    """Return the changes of the successful calls in order, and the problems of calls that guards altered."""
     changes: list[Change] = []
     invalid: list[str] = []
     for call in _find_successful_calls(messages):
         change = read_change(call.arguments)
         if isinstance(change, InvalidChange):
-            invalid.append(f"a change of curated memory is no longer one behind the guards: {change.problem}")
+            invalid.append(f"the guards have made a change of curated memory invalid: {change.problem}")
         else:
             changes.append(change)
     return changes, invalid

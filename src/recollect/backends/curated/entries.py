@@ -1,12 +1,12 @@
-"""The entries of a curated file: how they are written, changed and compared. Plain functions, without files.
+"""The entries of a curated file: parsing, planning changes, and comparing. Pure functions, no file access.
 
-A file has a line with a single separator between entries. It is only changed if it is exactly what we would
-have written, so that nothing a person wrote is lost. Three things are tolerated and kept: a byte order
-mark, line breaks at the end, and nothing but whitespace, which is an empty file.
+A line with a single § separates two entries. A file is changed only if parsing it and writing it back gives
+the same text, so that nothing a person wrote is lost. Three exceptions are accepted and preserved: a byte
+order mark, line breaks at the end, and a file of nothing but whitespace, which counts as empty.
 
-A change is a list of operations and happens whole or not at all. A rejection says what to do about it,
-because a model reads it. What differs between two lists of entries is written down so that it can be shown,
-repeated and undone.
+A change is a list of operations; either all of them are made or none. The reason why a change is invalid also
+says what to do, because a model reads it. The edits between two lists of entries can be shown, repeated and
+undone.
 """
 
 import hashlib
@@ -29,19 +29,19 @@ FILE_NAMES: Mapping[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 """The file of each target."""
 
 LIMITS: Mapping[Target, int] = {"memory": 2200, "user": 1375}
-"""How many characters each file may have if nothing else is said, delimiters included."""
+"""The default maximum length of each file in characters, delimiters included."""
 
 SECTION_SIGN = "§"
-"""The sign that stands alone on the line between two entries."""
+"""The character that is alone on the line between two entries."""
 
 DELIMITER = f"\n{SECTION_SIGN}\n"
-"""What stands between two entries."""
+"""The text between two entries."""
 
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 class ParsedFile(NamedTuple):
-    """What a file holds; `problem` says why it must not be written, if so."""
+    """The content of a file; `problem` says why the file must not be written, or is None."""
 
     entries: tuple[str, ...] = ()
     start: str = ""
@@ -50,7 +50,7 @@ class ParsedFile(NamedTuple):
 
 
 def parse(text: str) -> ParsedFile:
-    """Read a file's text; the entries are there even if the file may not be written."""
+    """Parse a file's text; the entries are filled in even if the file must not be written."""
     start = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     body = text.removeprefix(start)
     kept = body.rstrip("\n")
@@ -72,18 +72,18 @@ def count_characters(entries: Sequence[str]) -> int:
 
 
 def describe_usage(entries: Sequence[str], limit: int) -> str:
-    """Say how full a file is."""
+    """Return how full a file is, such as `1% — 15/1375 chars`."""
     size = count_characters(entries)
     return f"{100 * size // limit}% — {size}/{limit} chars"
 
 
 def fingerprint(entries: Sequence[str]) -> str:
-    """Return what tells two states of a file apart."""
+    """Return a hash of the entries; equal hashes mean equal files."""
     return hashlib.sha256(serialise(entries).encode()).hexdigest()[:24]
 
 
 def find_entry_problem(text: str) -> str | None:
-    """Say why a text cannot be an entry of a file, or None."""
+    """Return why a text cannot be an entry of a file, or None."""
     if not text.strip():
         return "is empty"
     if text != text.strip() or text.startswith(_BYTE_ORDER_MARK):
@@ -95,7 +95,7 @@ def find_entry_problem(text: str) -> str | None:
 
 def _find_problem(entries: Sequence[str], kept: str) -> str | None:
     problem = _find_first_problem(entries, kept)
-    # They are behind whatever else seems to be wrong, and nobody sees them.
+    # Carriage returns cause the other problems, and nobody sees them in an editor.
     return "it has Windows line ends" if problem and "\r" in kept else problem
 
 
@@ -115,7 +115,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 """All actions."""
 
 Scan: TypeAlias = Callable[[str], str | None]
-"""Says what is wrong with a text that is to be written, or None."""
+"""Returns what is wrong with a text before it is written, or None."""
 
 MAX_OPERATIONS = 100
 """How many operations one change may have."""
@@ -126,9 +126,9 @@ _NEEDS_OLD_TEXT = "give old_text: a part of the entry that only this entry has"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change of one entry: `content` is the new text, `old_text` a part of the entry that is meant."""
+    """One change of one entry: `content` is the new text, `old_text` a part of the entry to change."""
 
-    # A `target` of its own would otherwise be passed over, and the entry land in the other file.
+    # A model may put `target` into an operation; ignored, the entry would land in the wrong file.
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     action: Action
@@ -138,7 +138,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one call of the tool asks for."""
+    """The change that one call of the tool asks for."""
 
     target: Target
     operations: tuple[Operation, ...]
@@ -146,7 +146,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the entries become, and what was done in words."""
+    """The entries after a change, and a description of each step."""
 
     entries: tuple[str, ...]
     done: tuple[str, ...]
@@ -154,7 +154,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class InvalidChange:
-    """Why nothing can be done, and the entries that were meant, if several were."""
+    """Why a change cannot be made, and the entries that match if `old_text` is ambiguous."""
 
     problem: str
     matches: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class InvalidChange:
 
 
 def read_change(arguments: Mapping[str, object]) -> Change | InvalidChange:
-    """Read the arguments of a call, whoever wrote them: one operation, or a list of them."""
+    """Read the arguments of a call, which may be anything: one operation, or a list of them."""
     target = arguments.get("target") or "memory"
     if target not in TARGETS:
         return InvalidChange(f"target must be one of {', '.join(TARGETS)}")
@@ -196,7 +196,7 @@ def change_to_json(change: Change) -> dict[str, object]:
 def plan(
     entries: Sequence[str], operations: Sequence[Operation], *, limit: int, scan: Scan
 ) -> Plan | InvalidChange:
-    """Return what the operations make of the entries, all of them or none."""
+    """Apply all operations to the entries; if one is invalid, none is applied."""
     now, done = tuple(entries), list[str]()
     many = len(operations) > 1
     longest = max(limit, count_characters(now))
@@ -216,7 +216,7 @@ def plan(
     if size > limit and size >= count_characters(entries):
         return InvalidChange(
             f"the file would have {size} characters of at most {limit}: shorten or remove entries first, "
-            "or together with this in one call with operations, of which only the end result counts"
+            "or in the same call with operations, where only the end result must fit"
         )
     return Plan(now, tuple(done))
 
@@ -258,7 +258,7 @@ def _add(entries: tuple[str, ...], operation: Operation, scan: Scan) -> _Step | 
 
 
 def _check_content(operation: Operation, scan: Scan) -> str | InvalidChange:
-    """Return the new text as it is kept: without whitespace at its ends."""
+    """Return the new text without whitespace at its ends."""
     text = (operation.content or "").strip()
     if not text:
         instead = "; use remove to delete an entry" if operation.action == "replace" else ""
@@ -275,7 +275,7 @@ def _check_content(operation: Operation, scan: Scan) -> str | InvalidChange:
 
 
 def _find_entry(entries: Sequence[str], old_text: str | None) -> int | InvalidChange:
-    """Find the one entry that is meant: the whole of it, a part, or a part but for its whitespace."""
+    """Return the index of the one entry that contains `old_text`, ignoring whitespace if none else does."""
     wanted = (old_text or "").strip()
     if not wanted:
         return InvalidChange(f"old_text is missing: {_NEEDS_OLD_TEXT}")
@@ -295,7 +295,7 @@ def _find_entry(entries: Sequence[str], old_text: str | None) -> int | InvalidCh
 
 
 def _normalize(text: str) -> str:
-    """Return a text without what quoting it may change: its whitespace, and how its accents are written."""
+    """Remove the differences that quoting may cause: whitespace, and composed or decomposed accents."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
@@ -316,9 +316,10 @@ def _read_operation(value: object) -> Operation | InvalidChange:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One entry that was added (no `before`), removed (no `after`) or changed, at a place of the list.
+    """One entry that was added (no `before`), removed (no `after`) or changed, at an index of the list.
 
-    The places of several edits are those at the time of each, from first to last.
+    In a list of edits each `place` is the index after all earlier edits. Going from [a, b, c] to [b, d]
+    is `Edit(0, a, None)`, which gives [b, c], and then `Edit(1, c, d)`.
     """
 
     place: int
@@ -327,8 +328,8 @@ class Edit:
 
 
 def diff_entries(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
-    """Return the edits that make the new entries of the old ones."""
-    # What both begin and end with is left out: many equal entries would cost their number squared.
+    """Return the edits that turn the old entries into the new ones."""
+    # Skip the shared start and end: many equal entries would cost their number squared.
     first = _count_shared_start(old, new)
     last = _count_shared_start(old[first:][::-1], new[first:][::-1])
     old, new = old[first : len(old) - last], new[first : len(new) - last]
@@ -344,7 +345,7 @@ def diff_entries(old: Sequence[str], new: Sequence[str]) -> tuple[Edit, ...]:
 
 
 def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
-    """Return what the edits make of the entries, or None if they were made for others."""
+    """Return the entries after the edits, or None if the edits do not fit them."""
     now = list(entries)
     for edit in edits:
         end = edit.place + (edit.before is not None)
@@ -355,12 +356,12 @@ def apply_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...
 
 
 def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ...] | None:
-    """Return the entries without the edits, also if others were made since; None if these are not there."""
+    """Undo the edits, even if others were made since; None if their entries are no longer there."""
     exactly = apply_edits(entries, [Edit(one.place, one.after, one.before) for one in reversed(edits)])
     if exactly is not None:
         return exactly
     added = {edit.after for edit in edits if edit.before is None}
-    # An entry that was only moved may stay where it is.
+    # An entry that was only moved stays where it is now.
     moved = added & {edit.before for edit in edits if edit.after is None}
     now = list(entries)
     for edit in reversed(edits):
@@ -371,7 +372,7 @@ def revert_edits(entries: Sequence[str], edits: Sequence[Edit]) -> tuple[str, ..
                 return None
             is_at_place = edit.place < len(now) and now[edit.place] == edit.after
             place = edit.place if is_at_place else now.index(edit.after)
-            # Somebody may have written again what stood there before.
+            # Somebody may have restored the old entry already.
             now[place : place + 1] = [] if edit.before in now else _as_list(edit.before)
         elif edit.before is not None and edit.before not in now:
             now.insert(edit.place, edit.before)

@@ -1,7 +1,7 @@
-"""The files of curated memory: whole after a crash, and one writer at a time in a folder.
+"""The files of curated memory: crash-safe writes, and one writer at a time in a folder.
 
-A file is read only if regular, replaced atomically, and appended to the disk. A lock orders writers of all
-processes and threads. A curated file is never overwritten unless it is fully understood.
+Only regular files are read. Files are replaced atomically, and writes are synced to disk. A lock keeps out
+the writers of all other processes and threads. A curated file that cannot be parsed is never overwritten.
 """
 
 import errno
@@ -35,15 +35,15 @@ _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _MAX_BYTES = 64 * 1024 * 1024
 _TEMPORARY = ".recollect.tmp"
 LOCK_NAME = ".memory.lock"
-"""The file that a writer holds a lock on; it is empty, and stays."""
-_MIN_PAUSE, _MAX_PAUSE = 0.001, 0.025  # seconds between two tries
+"""The empty file that a writer locks; it is never removed."""
+_MIN_PAUSE, _MAX_PAUSE = 0.001, 0.025  # seconds between two attempts to lock
 _log = logging.getLogger("recollect")
 _MAX_MEMORY_BYTES = 4 * 1024 * 1024
 _WRITABLE = 0o222
 
 
 class FileContent(NamedTuple):
-    """A file's bytes, and what is to stay as it is when it is replaced."""
+    """A file's bytes, and its mode and owner, which stay when the file is replaced."""
 
     data: bytes
     mode: int
@@ -51,17 +51,17 @@ class FileContent(NamedTuple):
 
 
 def read_file(path: Path, *, max_bytes: int = _MAX_BYTES) -> FileContent | None:
-    """Return a regular file, or None if there is none; what is no file, or too large, is an error."""
+    """Read a file, or return None if it does not exist; a folder, a pipe or a large file is an error."""
     with _translate_errors(path, "read"):
         try:
-            # A pipe in its place would otherwise be waited for without end.
+            # Without O_NONBLOCK, opening a pipe would wait forever.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             os.close(descriptor)
-            raise StorageUnavailableError(f"{path} is not a file; move away what stands in its place")
+            raise StorageUnavailableError(f"{path} is not a file; move it away")
         with os.fdopen(descriptor, "rb") as file:
             data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -70,7 +70,7 @@ def read_file(path: Path, *, max_bytes: int = _MAX_BYTES) -> FileContent | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter, to the disk, unless it is there."""
+    """Make a private folder and sync it to disk, unless it exists."""
     with _translate_errors(folder, "make"):
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes, like: FileContent | None = None) -> None:
-    """Put new bytes in a file's place, at once and to the disk; a link keeps pointing where it does."""
+    """Replace a file atomically and sync it to disk; a symlink stays one, and its target is replaced."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_TEMPORARY}")
     with _translate_errors(path, "write"):
@@ -94,13 +94,13 @@ def replace_file(path: Path, data: bytes, like: FileContent | None = None) -> No
 
 
 def append_to_file(path: Path, data: bytes, *, sync: bool = True) -> int:
-    """Append to a file, to the disk, and return its size before; a part that was written is cut off again."""
+    """Append to a file, sync it, and return its previous size; after an error, truncate it to that size."""
     with _translate_errors(path, "write"):
         is_new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             size = os.fstat(descriptor).st_size
-            # A line that a crash has left unfinished must not run into the next.
+            # A crash may have left an unfinished line; start on a new one.
             gap = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
             try:
                 _write_all(descriptor, gap + data)
@@ -116,13 +116,13 @@ def append_to_file(path: Path, data: bytes, *, sync: bool = True) -> int:
 
 
 def truncate_file(path: Path, size: int) -> None:
-    """Take off what was appended to a file, as far as the disk lets us."""
+    """Remove what was appended to a file, if the disk allows it."""
     with suppress(OSError):
         os.truncate(path, size)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed have left; call it only where nobody else can write."""
+    """Remove temporary files of killed writers; the caller must hold the lock."""
     with suppress(OSError):
         for path in folder.glob(f".*{_TEMPORARY}"):
             path.unlink()
@@ -158,7 +158,6 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _translate_errors(path: Path, doing: str) -> Generator[None]:
-    """Make errors of the system ours."""
     try:
         yield
     except OSError as error:
@@ -166,25 +165,25 @@ def _translate_errors(path: Path, doing: str) -> Generator[None]:
 
 
 def to_storage_error(error: OSError, path: Path, doing: str) -> StorageError:
-    """Return our error for one of the system, with what to do about it."""
+    """Return our error for one of the operating system, with what to do about it."""
     what = f"cannot {doing} {path}: {error.strerror or error}"
     if error.errno in _FULL:
         return StorageFullError(f"{what}; make room and try again")
     if error.errno in _FORBIDDEN and doing != "read":
-        return StorageReadOnlyError(f"{what}; give this user the right to write there")
+        return StorageReadOnlyError(f"{what}; give this user write permission there")
     if error.errno == errno.EBUSY:
-        return StorageUnavailableError(f"{what}; mount the folder and not the single file")
+        return StorageUnavailableError(f"{what}; mount the folder, not the single file")
     if error.errno in _FORBIDDEN:
-        return StorageUnavailableError(f"{what}; give this user the right to read it")
+        return StorageUnavailableError(f"{what}; give this user read permission")
     return StorageUnavailableError(what)
 
 
 @contextmanager
 def lock_folders(folders: Iterable[Path], seconds: float) -> Generator[None]:
-    """Keep other writers out of folders; waiting longer than some seconds for it is a `StorageBusyError`."""
+    """Keep other writers out of the folders; raises `StorageBusyError` after so many seconds of waiting."""
     deadline = time.monotonic() + seconds
     with ExitStack() as held:
-        # In one order for everybody, so that no two writers wait for each other.
+        # Always in the same order, so that no two writers wait for each other.
         for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
             held.callback(_release, _acquire(folder / LOCK_NAME, deadline, seconds))
         yield
@@ -197,13 +196,13 @@ def _acquire(path: Path, deadline: float, seconds: float) -> int:
         if descriptor is not None:
             return descriptor
         if time.monotonic() >= deadline:
-            raise StorageBusyError(f"others held {path} for {seconds:g} seconds; try again")
+            raise StorageBusyError(f"other writers held {path} for {seconds:g} seconds; try again")
         time.sleep(pause)
         pause = min(pause * 2, _MAX_PAUSE)
 
 
 def _try_lock(path: Path) -> int | None:
-    """Take the lock if it is free; a lock file that was removed meanwhile locks nobody out."""
+    """Take the lock if it is free; a lock on a file that was removed meanwhile does not count."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
@@ -222,13 +221,13 @@ def _try_lock(path: Path) -> int | None:
 
 
 def _release(descriptor: int) -> None:
-    # A child that was forked meanwhile has the descriptor too, so closing it would not be enough.
+    # Closing is not enough: a child forked meanwhile also has the descriptor.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 
 class FileState(NamedTuple):
-    """A file that was read to be changed: what stands in it, and the bytes it had."""
+    """A file that was read to be changed: its parsed content, and its bytes at that time."""
 
     parsed: ParsedFile
     found: FileContent | None
@@ -236,18 +235,18 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CuratedFile:
-    """A file with entries; hold the lock of its folder to change it."""
+    """A file with entries; to change it, the caller must hold the lock of its folder."""
 
     path: Path
 
     def read(self) -> ParsedFile:
-        """Return what stands in it, also if it may not be written; one that is not there is empty."""
+        """Return the content, even of a file that must not be written; a missing file is empty."""
         return self._parse(self._read_bytes())
 
     def read_to_change(self) -> FileState:
-        """Return what stands in it if writing it would lose nothing.
+        """Return the content if writing it back would lose nothing.
 
-        Otherwise a copy is put beside it, and the error says how to repair it.
+        Otherwise copy the file to a backup and raise an error that says how to repair it.
         """
         found = self._read_bytes()
         if found is not None and not found.mode & _WRITABLE:
@@ -263,7 +262,7 @@ class CuratedFile:
         return FileState(parsed, found)
 
     def write(self, entries: Sequence[str], over: FileState) -> None:
-        """Put entries in the place of what was read; an editor, which knows no lock, may have been faster."""
+        """Replace what was read; raises `StaleChangeError` if an editor has saved the file meanwhile."""
         if self._read_bytes() != over.found:
             raise StaleChangeError(f"{self.path} was changed just now by somebody else; try again")
         text = serialise(entries, over.parsed.start, over.parsed.ending)
@@ -287,7 +286,7 @@ class CuratedFile:
         )
 
     def _back_up(self, found: FileContent | None) -> str:
-        """Copy the file once for each content, and say where to."""
+        """Copy the file once for each content, and return a phrase that says where to."""
         if found is None:
             return ""
         name = f"{self.path.name}.{hashlib.sha256(found.data).hexdigest()[:12]}.bak"

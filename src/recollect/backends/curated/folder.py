@@ -1,6 +1,6 @@
 """The folder of curated memory: both files, the log of their changes and the queue, changed under one lock.
 
-Everything here waits for the disk and for other writers, so an event loop calls it in a thread.
+Everything here blocks on the disk and on other writers, so async code must call it in a thread.
 """
 
 import logging
@@ -56,11 +56,11 @@ _log = logging.getLogger("recollect")
 LOCK_SECONDS = 10.0
 """How long a writer waits for others."""
 
-_TRIES = 3  # an editor may save between reading and writing, which happens once and hardly twice
+_TRIES = 3  # an editor may save between our read and our write; that hardly happens twice in a row
 
 
 class CuratedFolder:
-    """Where curated memory is kept."""
+    """The files of curated memory, and all changes of them."""
 
     def __init__(
         self,
@@ -70,7 +70,6 @@ class CuratedFolder:
         log_limit: int = LOG_LIMIT,
         lock_seconds: float = LOCK_SECONDS,
     ) -> None:
-        """Name the folder, the limits of the files and the log, and how long to wait for other writers."""
         self.path = folder
         self.limits = dict(limits)
         self.files = {target: CuratedFile(folder / name) for target, name in FILE_NAMES.items()}
@@ -80,23 +79,23 @@ class CuratedFolder:
         self._lock_seconds = lock_seconds
 
     def read(self, target: Target) -> ParsedFile:
-        """Return what a file holds now; a reader waits for nobody."""
+        """Return the current content of a file; reading takes no lock."""
         return self.files[target].read()
 
     def history(self) -> History:
-        """Return what the log says."""
+        """Return the logged changes."""
         return self.journal.read({target: self.readable_entries(target) for target in TARGETS})
 
     def pending(self, history: History | None = None) -> tuple[PendingChange, ...]:
-        """Return the changes that wait for a person, without those that the log says were decided."""
+        """Return the changes that wait for approval, without those that the log shows as decided."""
         changes = (history or self.history()).changes
         decided = {change.source.pending_id for change in changes if change.is_applied}
         return tuple(one for one in self.queue.read() if one.id not in decided)
 
     def check_writable(self) -> None:
-        """Raise an error where it is plain that nothing can be written; all else shows at the write."""
+        """Raise an error if a write is bound to fail; other problems show up at the write."""
         for file, place in zip(self.files.values(), self._list_folders()[1:], strict=True):
-            # Only the folder itself is made where it is missing.
+            # A write makes the folder itself if it is missing, but not the target folder of a link.
             if file.path.is_symlink() and not place.is_dir():
                 raise StorageUnavailableError(
                     f"{file.path} is a link into the folder {place}, which is not there; make the folder, or "
@@ -106,16 +105,14 @@ class CuratedFolder:
             # Not `Path.exists`, which raises where a folder above may not be entered.
             there = next(one for one in (place, *place.parents) if os.access(one, os.F_OK))
             if not os.access(there, os.W_OK | os.X_OK):
-                raise StorageReadOnlyError(
-                    f"cannot write to {there}; give this user the right to write there"
-                )
+                raise StorageReadOnlyError(f"cannot write to {there}; give this user write permission there")
         log = self.journal.path
         if os.access(log, os.F_OK) and not os.access(log, os.R_OK | os.W_OK):
-            raise StorageReadOnlyError(f"cannot read and write {log}; give this user the right to do both")
+            raise StorageReadOnlyError(f"cannot read and write {log}; give this user both permissions")
 
     @contextmanager
     def lock(self) -> Generator["LockedFolder"]:
-        """Keep other writers out, and give what a change needs."""
+        """Keep other writers out, clean up, and provide the folder for changes."""
         make_folder(self.path)
         places = self._list_folders()
         with lock_folders(places, self._lock_seconds):
@@ -128,18 +125,18 @@ class CuratedFolder:
     def _shorten_log(self, history: History) -> None:
         try:
             if is_too_long(self.journal, history, self.log_limit):
-                # What the log says was decided would wait again without the log.
+                # Drop decided changes from the queue first: without their log entry they would wait again.
                 if (waiting := self.pending(history)) != self.queue.read():
                     self.queue.write(waiting)
                 shorten(self.journal, history, self.log_limit)
         except StorageError as error:
-            # A log that is too long is no reason to refuse a change.
+            # A log that is too long is no reason to reject a change.
             _log.warning("the log of curated memory was not shortened: %s", error)
 
     def commit(self, changes: Sequence[Change], source: Source) -> list[LoggedChange]:
-        """Make the changes of a run: each whole or not at all, each file written once, and never twice.
+        """Make the changes of a run with one write per file; a run that is repeated changes nothing.
 
-        What no longer fits is left out, and combine_errors when all the others are made.
+        A change that no longer fits is skipped. After all others are made, an error reports it.
         """
         problems: list[RecollectError] = []
         made: list[LoggedChange] = []
@@ -157,11 +154,11 @@ class CuratedFolder:
         return made
 
     def _list_folders(self) -> list[Path]:
-        # A file may be a link to one that is kept elsewhere, and that others link to as well.
+        # A file may be a symlink into another folder, whose file others may link to as well.
         return [self.path, *(Path(os.path.realpath(file.path)).parent for file in self.files.values())]
 
     def readable_entries(self, target: Target) -> tuple[str, ...] | None:
-        """Return the entries of a file, or None where it cannot be read."""
+        """Return the entries of a file, or None if it cannot be read."""
         try:
             return self.read(target).entries
         except StorageError:
@@ -170,14 +167,14 @@ class CuratedFolder:
 
 @dataclass(slots=True)
 class LockedFolder:
-    """A folder that nobody else writes to."""
+    """A folder whose lock is held: nobody else writes to it."""
 
     folder: CuratedFolder
     history: History
     _read: dict[Target, FileState] = field(default_factory=dict[Target, FileState])
 
     def entries(self, target: Target) -> tuple[str, ...]:
-        """Return what a file holds, if it may be changed."""
+        """Return the entries of a file; raises an error if the file must not be changed."""
         if target not in self._read:
             self._read[target] = self.folder.files[target].read_to_change()
         return self._read[target].parsed.entries
@@ -185,7 +182,7 @@ class LockedFolder:
     def apply(
         self, target: Target, changes: Sequence[Change], source: Source, problems: list[RecollectError]
     ) -> list[LoggedChange]:
-        """Make those of the changes that fit a file, in one write, and add to the problems for the others."""
+        """Make the changes that fit a file in one write, and add a problem for each of the others."""
         for _ in range(_TRIES - 1):
             unfit: list[RecollectError] = []
             with suppress(StaleChangeError):
@@ -215,9 +212,9 @@ class LockedFolder:
         return logged
 
     def write(self, target: Target, logged: Sequence[LoggedChange], entries: Sequence[str]) -> None:
-        """Log changes, make them, and say that they were made.
+        """Log the changes, write the file, and mark the changes as made.
 
-        A `StaleChangeError` says that an editor was faster; the file is read anew then.
+        Raises `StaleChangeError` if an editor has saved the file meanwhile; the next call reads it again.
         """
         journal, file = self.folder.journal, self.folder.files[target]
         before = self.entries(target)
@@ -235,16 +232,16 @@ class LockedFolder:
         journal.finish(logged[-1].commit)
 
     def _find_manual_edits(self, target: Target, now: tuple[str, ...]) -> list[LoggedChange]:
-        """Describe what somebody has changed without logging it."""
+        """Return what somebody has changed in an editor since the last logged change."""
         known = self.history.known[target]
         if known == now:
             return []
-        # Where the log has a gap, it begins anew with all that is there.
+        # After a gap in the log, all present entries are logged as new.
         then = known or ()
         source = Source("by hand")
         return [new_change(target, source, (then, now), diff_entries(then, now), new_id())]
 
 
 def plan_change(entries: Sequence[str], change: Change, limit: int) -> Plan | InvalidChange:
-    """Return what a change makes of the entries, with all that is checked of a text."""
+    """Plan a change, and scan its new texts for attacks."""
     return plan(entries, change.operations, limit=limit, scan=find_threat)

@@ -179,7 +179,7 @@ def _make_history(
         mine = [change for change in changes if change.target == target and change.source.kind != "rejected"]
         commits = [list(group) for _, group in groupby(mine, key=lambda change: change.commit)]
         present = current.get(target)
-        # The state behind a commit is what the next began with, and behind the last what the file has now.
+        # The state after a commit is the one that the next began with; after the last, the file's own.
         ends = [*(group[0].before for group in commits[1:]), "" if present is None else fingerprint(present)]
         state: tuple[str, ...] | None = initial.get(target, ())
         for group, end in zip(commits, ends, strict=False):
@@ -199,7 +199,7 @@ def _is_applied(group: Sequence[LoggedChange], finished: set[str], state_after: 
 
 
 def _replay(state: tuple[str, ...] | None, group: Sequence[LoggedChange]) -> tuple[str, ...] | None:
-    """Return the entries behind changes; a log with a gap knows them again once it begins anew."""
+    """Return the entries after the changes; after a gap, None until a change starts from an empty file."""
     if group[0].before == _EMPTY:
         state = ()
     for change in group:

@@ -1,4 +1,4 @@
-"""Changes of curated memory that wait until a person accepts or rejects them, in a file of JSON."""
+"""Changes of curated memory that wait for a person's approval, in a JSON file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from recollect.errors import StorageCorruptError
 
 @dataclass(frozen=True, slots=True)
 class PendingChange:
-    """A change that waits: what it is, the limit of its file, and the run it comes from."""
+    """A change that waits for approval, the limit of its file, and the run that asked for it."""
 
     id: str
     at: str
@@ -25,32 +25,32 @@ class PendingChange:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The file of waiting changes; hold the lock of its folder to write it."""
+    """The file of pending changes; to write it, the caller must hold the lock of its folder."""
 
     path: Path
 
     def read(self) -> tuple[PendingChange, ...]:
-        """Return all that wait, oldest first; a file that cannot be read is an error, and nothing passes."""
+        """Return the pending changes, oldest first; raises an error if the file cannot be read."""
         found = read_file(self.path)
         if found is None:
             return ()
         try:
             waiting = tuple(_read_pending(value) for value in _as_list(json.loads(found.data)))
-            _encode(waiting)  # JSON can spell half a character, which no file can hold
+            _encode(waiting)  # JSON can contain a lone surrogate, which cannot be encoded
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise StorageCorruptError(
-                f"{self.path} cannot be read as a list of waiting changes; repair it or move it away. "
+                f"{self.path} cannot be read as a list of pending changes; repair it or move it away. "
                 "Until then no change is accepted"
             ) from None
         return waiting
 
     def write(self, waiting: Sequence[PendingChange]) -> None:
-        """Put other changes in the place of those that waited."""
+        """Replace all pending changes."""
         replace_file(self.path, _encode(waiting), read_file(self.path))
 
 
 def pending_change_to_json(one: PendingChange) -> dict[str, object]:
-    """Return a waiting change for people and programs."""
+    """Return a pending change as JSON."""
     return {
         "id": one.id,
         "at": one.at,

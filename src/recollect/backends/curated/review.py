@@ -1,4 +1,4 @@
-"""What a person does with changes of curated memory: accepts, rejects or undoes them."""
+"""What a person can do with changes of curated memory: approve, reject and undo them."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ from recollect.errors import MemoryNotFoundError, StaleChangeError, StorageFullE
 from recollect.messages import now
 
 MAX_PENDING = 200
-"""How many changes may wait for a person; more are refused."""
+"""The maximum number of changes that wait for approval."""
 
 
 def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) -> None:
-    """Let the changes of a run wait, each once; if they cannot, nothing is changed at all."""
+    """Queue the changes of a run for approval, each once; raises an error if the queue is full."""
     problems: list[str] = []
     with folder.lock() as locked:
         waiting = list(folder.pending(locked.history))
@@ -40,7 +40,7 @@ def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) ->
         ]
         if len(waiting) + len(fresh) > MAX_PENDING:
             raise StorageFullError(
-                f"{len(waiting)} changes of curated memory wait already; decide on them with "
+                f"{len(waiting)} changes of curated memory already wait; decide on them with "
                 "`recollect memory approve` and `recollect memory reject` first"
             )
         at = now().isoformat()
@@ -54,7 +54,7 @@ def enqueue(folder: CuratedFolder, changes: Sequence[Change], source: Source) ->
 
 
 def _select_effective(locked: LockedFolder, changes: Sequence[Change], problems: list[str]) -> list[Change]:
-    """Return the changes that change something, one after the other; tell of those that no longer fit."""
+    """Return the changes that change something, and add a problem for each that no longer fits."""
     entries = {change.target: locked.entries(change.target) for change in changes}
     found: list[Change] = []
     for change in changes:
@@ -70,7 +70,7 @@ def _select_effective(locked: LockedFolder, changes: Sequence[Change], problems:
 
 
 def preview_pending(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Edit, ...] | InvalidChange]]:
-    """Return what waits, and what each would do to the files if those before it were accepted."""
+    """Return each pending change, and its edits if all changes before it were approved."""
     entries = {target: folder.readable_entries(target) or () for target in TARGETS}
     found: list[tuple[PendingChange, tuple[Edit, ...] | InvalidChange]] = []
     for one in folder.pending():
@@ -85,7 +85,7 @@ def preview_pending(folder: CuratedFolder) -> list[tuple[PendingChange, tuple[Ed
 
 
 def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
-    """Make a waiting change; None says that the file was already like that."""
+    """Make a pending change; returns None if it changes nothing any more."""
     with folder.lock() as locked:
         one, rest = _take(locked, pending_id)
         target = one.change.target
@@ -106,7 +106,7 @@ def approve(folder: CuratedFolder, pending_id: str) -> LoggedChange | None:
 
 
 def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
-    """Drop a waiting change; the log keeps that it was rejected, and nothing of its text."""
+    """Drop a pending change; the log records the rejection without its text."""
     with folder.lock() as locked:
         one, rest = _take(locked, pending_id)
         source = Source("rejected", one.run_id, one.session_id, one.id)
@@ -116,7 +116,7 @@ def reject(folder: CuratedFolder, pending_id: str) -> PendingChange:
 
 
 def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
-    """Take a change back: the one named, or the last that a model made and nobody has undone yet."""
+    """Undo the change with this id, or else the model's last change that is not undone yet."""
     with folder.lock() as locked:
         change = _find_change_to_undo(locked.history.changes, change_id)
         entries = locked.entries(change.target)
@@ -124,7 +124,7 @@ def undo(folder: CuratedFolder, change_id: str | None = None) -> LoggedChange:
         if reverted is None or reverted == entries:
             raise StaleChangeError(
                 f"change {change.id} of {FILE_NAMES[change.target]} cannot be undone: what it wrote was "
-                "changed or removed since. Undo the later change first, or edit the file by hand"
+                "changed or removed since. Undo the later change first, or edit the file"
             )
         edits = diff_entries(entries, reverted)
         source = Source("undo", undoes=change.id)
@@ -164,7 +164,7 @@ def _find_change_to_undo(changes: Sequence[LoggedChange], change_id: str | None)
 
 
 def _find_undone(changes: Sequence[LoggedChange]) -> set[str]:
-    """Return the changes that are undone now: an undo that was itself undone counts no more."""
+    """Return the ids of the undone changes; an undo that was itself undone does not count."""
     undone: set[str] = set()
     for change in reversed(changes):
         if change.is_applied and change.source.undoes and change.id not in undone:

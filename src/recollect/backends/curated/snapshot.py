@@ -1,6 +1,6 @@
-"""What a model is shown of curated memory: both files, frozen, with nothing in them that could steer it.
+"""What a model sees of curated memory: both files, frozen, without texts that could steer it.
 
-Curated memory goes into the system prompt, so nothing may stand in it that tries to take over the model.
+Curated memory goes into the system prompt, so no text in it may try to take over the model.
 The rules are those of the prompt injection guard, and some for what only a memory can do. Ordinary
 sentences, emoji, and the joiners, marks and breaks that Persian, Indic, Hebrew or Khmer need pass.
 """
@@ -38,7 +38,7 @@ def make_block(target: Target, entries: Sequence[str], limit: int) -> NoteBlock:
 
 
 def make_unreadable_block(target: Target) -> NoteBlock:
-    """Return what stands in the place of a file that cannot be read."""
+    """Return the block for a file that cannot be read."""
     return NoteBlock(
         f"{_TITLES[target]} [cannot be read now; changes are refused until a person has repaired it]"
     )

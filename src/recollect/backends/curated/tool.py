@@ -1,4 +1,4 @@
-"""The tool by which a model changes curated memory: checked when called, made when the turn is kept."""
+"""The tool with which a model changes curated memory: checked when called, made when the turn is stored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,7 +27,7 @@ OWNER = "curated-memory"
 """Under which name a run keeps what the tool has done in it."""
 
 MAX_FAILURES = 3
-"""After so many refusals in a row the model is told to stop."""
+"""After so many failed calls in a row the tool tells the model to stop."""
 
 _STAGED, _FAILURES, _TURN = "staged", "failures", "turn"
 
@@ -78,13 +78,13 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
 
 
 class _Call(NamedTuple):
-    """The arguments as the model gave them, and as the guards let them be kept."""
+    """The arguments as the model gave them, and as they are after the guards."""
 
     given: Mapping[str, object]
     kept: Mapping[str, object]
 
     def change(self) -> Change | InvalidChange:
-        """Return what will be made of the call when the turn is kept."""
+        """Return the change that will be made when the turn is stored."""
         change, meant = read_change(self.kept), read_change(self.given)
         if (
             isinstance(change, Change)

@@ -8,9 +8,9 @@ import typer
 from recollect.cli.options import DEFAULT_CONFIG, Config
 from recollect.validation import check_id
 
-Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to talk in.")]
-New = Annotated[bool, typer.Option("--new", help="Begin a new session instead of going on with the last.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", help="A model in place of the configured one.")]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="The session to continue or start.")]
+New = Annotated[bool, typer.Option("--new", help="Start a new session instead of continuing the last one.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Use this model, not the configured one.")]
 SkillNames = Annotated[
     list[str] | None, typer.Option("--skill", help="A skill for every prompt; may be repeated.")
 ]
@@ -25,12 +25,12 @@ def chat(  # noqa: PLR0917 - one for each option
     skill: SkillNames = None,
     json: AsJson = False,
 ) -> None:
-    """Talk with the agent that a folder's .recollect/config.json describes.
+    """Chat with the agent that .recollect/config.json describes.
 
-    At a terminal it goes on with the last session. Each line that comes through a pipe is a prompt, in a new
-    session unless --session names one.
+    At a terminal it continues the last session. From a pipe, each line is a prompt, in a new session unless
+    --session names one.
     """
-    # Late, because a runtime has much to load, and the other commands have no use for it.
+    # Lazy imports: a runtime loads much that the other commands do not need.
     from recollect.cli.chat.pipe import PipedChat
     from recollect.cli.chat.terminal import TerminalChat
     from recollect.runtime.loader import EngineLoader

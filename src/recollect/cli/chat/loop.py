@@ -34,7 +34,7 @@ _DESCRIPTIONS = {
 
 
 class ChatLoop:
-    """Runs a runtime for one chat."""
+    """Runs the coroutines of one chat."""
 
     def __init__(self, runtime: AgentRuntime) -> None:
         """Start the thread; `close` ends it."""
@@ -65,7 +65,7 @@ class ChatLoop:
             raise
 
     def close(self) -> None:
-        """Finish what goes on behind answers, or leave it on Ctrl-C, and close the runtime."""
+        """Wait for background persistence, unless Ctrl-C ends it, and close the runtime."""
         closing = self._portal.start(self._runtime.close())
         try:
             with suppress(KeyboardInterrupt):
@@ -82,7 +82,7 @@ class ChatLoop:
 
 @contextmanager
 def _block_interrupts() -> Generator[None]:
-    """Start threads that Ctrl-C is not told to; they start others in the same way."""
+    """Block SIGINT in the threads that start meanwhile, and in the threads that those start."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows the main thread gets it anyway
         yield
         return
@@ -95,7 +95,7 @@ def _block_interrupts() -> Generator[None]:
 
 @asynccontextmanager
 async def report_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenerator[None]:
-    """Tell, while the block runs, what takes long before the model is asked or behind its answer."""
+    """While the block runs, report steps before the model call or after its answer that take long."""
     telling = asyncio.create_task(_report(trace, tell))
     try:
         yield

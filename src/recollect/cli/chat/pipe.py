@@ -20,7 +20,7 @@ class PipedChat:
     def __init__(
         self, runtime: AgentRuntime, session: str | None, skills: Sequence[str], *, as_json: bool
     ) -> None:
-        """Talk in a session, a new one where none is named."""
+        """Without a session, start a new one."""
         self._runtime = runtime
         self._session = session or runtime.loop.sessions.new_id()
         self._skills = skills

@@ -49,7 +49,7 @@ class TerminalChat:
         self._loop = ChatLoop(runtime)
 
     def run(self) -> None:
-        """Talk until the person leaves."""
+        """Read lines and answer them until the person leaves."""
         with suppress(ImportError):
             importlib.import_module("readline")  # arrow keys and editing; not there on every system
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -168,7 +168,7 @@ class TerminalChat:
         return False
 
     async def _explain(self, last: AgentRunResult) -> str:
-        # Where the loop runs, because what goes on behind an answer writes into its trace.
+        # In the event loop, because background persistence still writes into the trace.
         found: list[AuditEvent] = []
         with suppress(RecollectError):  # the trace explains much without them
             found = await self._runtime.loop.sessions.events_of(last.session_id, last.run_id)

@@ -1,15 +1,21 @@
 """`recollect erase`: forgets a user for good."""
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from recollect.cli.options import Json, StoreUrl, System, Tenant, User, choose_scope, require_database
+from recollect.cli.options import (
+    Json,
+    StoreUrl,
+    System,
+    Tenant,
+    User,
+    choose_tenant,
+    require_database,
+    run_in_store,
+)
 from recollect.cli.output import write_json, write_lines
 from recollect.scope import Scope
-from recollect.storage.opening import open_store
-from recollect.storage.records import EraseReport
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -22,22 +28,17 @@ def erase(  # noqa: PLR0917 - one for each option
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove everything that is kept about a user, in all threads, and check that nothing is left."""
-    scope = choose_scope(user, tenant, system=system)
+    """Delete everything stored about a user, in all threads, and verify that nothing is left."""
+    scope = Scope(choose_tenant(tenant, system=system), user)
     found = require_database(store)
     if not yes:
         owner = "the system's own data" if system else f"tenant {tenant}"
         typer.confirm(
             f"Erase everything about user {user!r} of {owner}? It cannot be undone", abort=True, err=True
         )
-    report = asyncio.run(_erased(found, scope))
+    report = run_in_store(found, lambda opened: opened.erase(scope=scope))
     if json:
         write_json({"counts": dict(report.counts), "total": report.total, "epoch": report.epoch})
         return
     lines = (f"  {kind}: {count}" for kind, count in report.counts.items())
-    write_lines(f"Erased {report.total} rows of user {user!r}; a second look found nothing left.", *lines)
-
-
-async def _erased(url: str, scope: Scope) -> EraseReport:
-    async with open_store(url) as store:
-        return await store.erase(scope=scope)
+    write_lines(f"Erased {report.total} rows of user {user!r}; verified that nothing is left.", *lines)

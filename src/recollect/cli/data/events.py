@@ -1,6 +1,5 @@
 """`recollect events`: what was done for the runs of a user."""
 
-import asyncio
 import json as json_format
 from typing import Annotated
 
@@ -17,18 +16,18 @@ from recollect.cli.options import (
     Tenant,
     choose_tenant,
     require_database,
+    run_in_store,
 )
 from recollect.cli.output import make_console, make_printable, write_json
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
-from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
 
 OfUser = Annotated[str | None, typer.Option("--user", help="The user's id.")]
 OfSession = Annotated[str | None, typer.Option("--session", help="Show the events of one session.")]
 OfRun = Annotated[str | None, typer.Option("--run", help="Show the events of one run.")]
 OfName = Annotated[str | None, typer.Option("--name", help="Show the events of one name.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest events.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many of the newest events to show.")]
 
 _OF_A_USER = ("store", "tenant", "system", "app", "project")
 
@@ -60,7 +59,10 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
         place, scope = runtime.store, runtime.scope.with_thread(session)
     else:
         place, scope = store, Scope(choose_tenant(tenant, system=system), user, session, app, project)
-    found = asyncio.run(_listed(require_database(place), scope, name, run, limit))
+    found = run_in_store(
+        require_database(place),
+        lambda opened: opened.list_events(limit=limit, name=name, run_id=run, scope=scope),
+    )
     if json:
         write_json([event.to_dict() for event in found])
     else:
@@ -68,7 +70,7 @@ def events(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _check_together(context: typer.Context, user: str | None) -> None:
-    """Refuse options that would be passed over: those of a user's database, or that of a runtime."""
+    """Reject options that would be ignored: those of a user's store, or that of a runtime."""
     names = _OF_A_USER if user is None else ("config",)
     unused = [name for name in names if _is_typed(context, name)]
     if unused and user is None:
@@ -87,11 +89,6 @@ def _is_typed(context: typer.Context, name: str) -> bool:
     # The environment may name a database for the other commands; only what was typed was meant for this one.
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-async def _listed(url: str, scope: Scope, name: str | None, run: str | None, limit: int) -> list[AuditEvent]:
-    async with open_store(url) as store:
-        return await store.list_events(limit=limit, name=name, run_id=run, scope=scope)
 
 
 def _show(found: list[AuditEvent]) -> None:

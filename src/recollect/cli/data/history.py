@@ -1,6 +1,5 @@
 """`recollect history`: what was said."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -15,16 +14,16 @@ from recollect.cli.options import (
     User,
     choose_tenant,
     require_database,
+    run_in_store,
 )
 from recollect.cli.output import make_console, make_printable, write_json
 from recollect.errors import MemoryNotFoundError
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.opening import open_store
 from recollect.storage.store import Store
 
 InThread = Annotated[str | None, typer.Option("--thread", help="Show one thread, tool calls included.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show so many of the newest messages.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many of the newest messages to show.")]
 
 
 def history(  # noqa: PLR0913, PLR0917 - one for each option
@@ -40,21 +39,16 @@ def history(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Show the newest messages of a user, oldest first: of all threads, or of one."""
     scope = Scope(choose_tenant(tenant, system=system), user, thread, app, project)
-    found = asyncio.run(_read(require_database(store), scope, limit))
+    found = run_in_store(require_database(store), lambda opened: _read(opened, scope, limit))
     if json:
         write_json([message.to_dict() for message in found])
     else:
         _show(found)
 
 
-async def _read(url: str, scope: Scope, limit: int) -> list[Message]:
-    async with open_store(url) as store:
-        if scope.thread_id is None:
-            return (await store.user_history(limit=limit, scope=scope))[::-1]
-        return await _of_thread(store, scope, limit)
-
-
-async def _of_thread(store: Store, scope: Scope, limit: int) -> list[Message]:
+async def _read(store: Store, scope: Scope, limit: int) -> list[Message]:
+    if scope.thread_id is None:
+        return (await store.user_history(limit=limit, scope=scope))[::-1]
     if await store.get_thread(scope=scope) is None:
         raise MemoryNotFoundError(f"there is no thread {scope.thread_id!r}")
     return await store.last_messages(limit, scope=scope)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from recollect.recall.settings import RecallSettings
 
 Question = Annotated[str, typer.Argument(help="What to look for.")]
-TopK = Annotated[int, typer.Option("--top-k", "-k", help="Find so many messages.")]
+TopK = Annotated[int, typer.Option("--top-k", "-k", help="The maximum number of messages.")]
 InThread = Annotated[str | None, typer.Option("--thread", help="Search one thread alone.")]
-Threshold = Annotated[float | None, typer.Option("--threshold", help="The least relevance, from 0 to 1.")]
+Threshold = Annotated[float | None, typer.Option("--threshold", help="The minimum relevance, from 0 to 1.")]
 TextOnly = Annotated[bool, typer.Option("--text-only", help="Search by words, without the embedder.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say why each message was found, and which just missed.")

@@ -1,4 +1,4 @@
-"""`recollect reindex`: embeds everything anew, after a change of embedder."""
+"""`recollect reindex`: embeds all messages again after a change of embedder."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,9 +32,9 @@ def reindex(  # noqa: PLR0917 - one for each option
     embedder: Model = None,
     json: Json = False,
 ) -> None:
-    """Embed all messages with the present embedder; what has its vectors already is passed over.
+    """Embed all messages with the current embedder, except those that already have its vectors.
 
-    It can be stopped and started again.
+    You can stop it and run it again; it continues where it stopped.
     """
     owner, found = choose_tenant(tenant, system=system), require_database(store)
     with progress_bar() as show:

@@ -1,6 +1,5 @@
 """`recollect threads`: the conversations of a user."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -15,13 +14,13 @@ from recollect.cli.options import (
     User,
     choose_tenant,
     require_database,
+    run_in_store,
 )
 from recollect.cli.output import make_console, make_printable, write_json
 from recollect.scope import Scope
-from recollect.storage.opening import open_store
 from recollect.storage.records import Thread
 
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Show at most so many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="The maximum number of threads.")]
 
 
 def threads(  # noqa: PLR0917 - one for each option
@@ -34,18 +33,15 @@ def threads(  # noqa: PLR0917 - one for each option
     limit: Limit = 50,
     json: Json = False,
 ) -> None:
-    """List the threads of a user, the latest talk first."""
+    """List the threads of a user, the newest message first."""
     scope = Scope(choose_tenant(tenant, system=system), user, app_id=app, project_id=project)
-    found = asyncio.run(_listed(require_database(store), scope, limit))
+    found = run_in_store(
+        require_database(store), lambda opened: opened.list_threads(limit=limit, scope=scope)
+    )
     if json:
         write_json([thread.to_dict() for thread in found])
     else:
         _show(found)
-
-
-async def _listed(url: str, scope: Scope, limit: int) -> list[Thread]:
-    async with open_store(url) as store:
-        return await store.list_threads(limit=limit, scope=scope)
 
 
 def _show(found: list[Thread]) -> None:

@@ -1,6 +1,5 @@
 """`recollect export` and `recollect import`: everything stored about a user, as JSON lines."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +11,15 @@ from recollect.cli.options import (
     System,
     Tenant,
     User,
-    choose_scope,
+    choose_tenant,
     require_database,
     resolve_database,
+    run_in_store,
 )
 from recollect.cli.output import say, write_json, write_lines
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
-from recollect.storage.opening import open_store
+from recollect.storage.store import Store
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
 
@@ -29,9 +29,9 @@ _FRAME_LINES = 2  # the first line and the last say what the file is
 def export(
     user: User, store: StoreUrl = None, tenant: Tenant = None, system: System = False, output: Output = None
 ) -> None:
-    """Write everything that is kept about a user as JSON lines, which `recollect import` reads back."""
-    scope = choose_scope(user, tenant, system=system)
-    lines = asyncio.run(_exported(require_database(store), scope))
+    """Write everything stored about a user as JSON lines, which `recollect import` can read."""
+    scope = Scope(choose_tenant(tenant, system=system), user)
+    lines = run_in_store(require_database(store), lambda opened: _export(opened, scope))
     if output is None:
         write_lines(*lines)
     else:
@@ -39,9 +39,8 @@ def export(
     say(f"Exported {len(lines) - _FRAME_LINES} entries of user {user!r}.")
 
 
-async def _exported(url: str, scope: Scope) -> list[str]:
-    async with open_store(url) as store:
-        return [line async for line in store.export(scope=scope)]
+async def _export(store: Store, scope: Scope) -> list[str]:
+    return [line async for line in store.export(scope=scope)]
 
 
 def _write_file(path: Path, lines: list[str]) -> None:
@@ -52,7 +51,7 @@ def _write_file(path: Path, lines: list[str]) -> None:
 
 
 File = Annotated[str, typer.Argument(help="The file that was exported, or - for the standard input.")]
-Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already kept about the user.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already stored about the user.")]
 
 
 def import_(  # noqa: PLR0917 - one for each option
@@ -64,20 +63,16 @@ def import_(  # noqa: PLR0917 - one for each option
     merge: Merge = False,
     json: Json = False,
 ) -> None:
-    """Read an export into a user, all of it or nothing; it may be another user than it came from."""
-    scope = choose_scope(user, tenant, system=system)
-    counts = asyncio.run(_imported(resolve_database(store), _read(file), scope, merge=merge))
+    """Import an exported file into a user, who may be another one; if a line is wrong, import nothing."""
+    scope = Scope(choose_tenant(tenant, system=system), user)
+    url, lines = resolve_database(store), _read(file)
+    counts = run_in_store(url, lambda opened: opened.import_(lines, merge=merge, scope=scope))
     if json:
         write_json({"counts": counts})
     else:
         write_lines(
             f"Imported into user {user!r}:", *(f"  {kind}: {count}" for kind, count in counts.items())
         )
-
-
-async def _imported(url: str, lines: list[str], scope: Scope, *, merge: bool) -> dict[str, int]:
-    async with open_store(url) as store:
-        return await store.import_(lines, merge=merge, scope=scope)
 
 
 def _read(file: str) -> list[str]:

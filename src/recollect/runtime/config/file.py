@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from recollect.errors import ConfigError
 
 FOLDER = ".recollect"
-"""The folder that a configuration lies in."""
+"""The folder of the configuration file."""
 
 FILE = "config.json"
 """The name of the configuration file."""
@@ -23,7 +23,7 @@ _MAX_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A configuration as it was read: where it lies, where its paths begin, and what it says."""
+    """A parsed configuration file; relative paths in it start at `base`."""
 
     path: Path
     base: Path

@@ -1,4 +1,4 @@
-"""The parts that a configuration names: guards by their class, tools by where their function lies."""
+"""Makes the guards and loads the tools that a configuration names."""
 
 import importlib
 import re
@@ -35,7 +35,7 @@ GUARDS: Mapping[str, tuple[Callable[..., Processor], Side]] = {
     "ToolCallFilterProcessor": (ToolCallFilterProcessor, "input"),
     "LanguageDetector": (LanguageDetector, "input"),
 }
-"""The guards that a file can name, and the side each stands on where the file names none."""
+"""The guards that a file can name, and the default side of each."""
 
 
 class Guards(NamedTuple):
@@ -46,7 +46,7 @@ class Guards(NamedTuple):
 
 
 def make_guards(configs: Sequence[GuardConfig]) -> Guards:
-    """Make the guards that a file lists; what their constructors refuse is an error of the file."""
+    """Make the guards that a file lists; what a constructor rejects is a `ConfigError`."""
     guards = Guards([], [])
     for place, config in enumerate(configs):
         key = f"guards[{place}]"
@@ -131,7 +131,7 @@ def _load_tool(name: str, key: str) -> Callable[..., object]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two tools of one name; the model could not tell them apart."""
+    """Reject two tools of the same name; the model could not tell them apart."""
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ConfigError("tools", f"two tools are called {name!r:.60}; rename one of yours")

@@ -39,10 +39,10 @@ Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""
 
 Persist: TypeAlias = Literal["before", "after"]
-"""Whether the gateway is told of a turn before the answer is returned, or after."""
+"""Whether a turn is sent to the gateway before the answer is returned, or after."""
 
 Side: TypeAlias = Literal["input", "output", "both"]
-"""Where a guard stands: before the model, after it, or on both sides."""
+"""Where a guard runs: before the model, after it, or on both sides."""
 
 LOCAL_USER = "local"
 """The user whose sessions they are in curated mode."""
@@ -237,7 +237,7 @@ class RuntimeConfig(Section):
     _file: ConfigFile = PrivateAttr()
 
     def model_post_init(self, context: ConfigFile, /) -> None:
-        """Remember where the file lies."""
+        """Keep the file's path."""
         self._file = context
 
     @property

@@ -1,4 +1,4 @@
-"""Sessions as a model is shown them: quoted as data, one line a message, and never too much.
+"""Renders sessions for the model: quoted as data, one line a message, at most `MAX_CHARACTERS`.
 
 Texts are quoted like all that memory shows. Ids and titles are JSON, so that a model can repeat them.
 """
@@ -14,7 +14,7 @@ from recollect.text.quoting import fence_text, quote, quote_inline
 from recollect.text.terms import terms_of
 
 MAX_CHARACTERS = 12_000
-"""How long an answer of the tool is at most."""
+"""The maximum length of the tool's answer."""
 SNIPPET_CHARACTERS = 300
 """How much of a message is shown around the words that matched."""
 _FENCE_CHARACTERS = 300  # its marks, its rule, and the line that says that something is missing
@@ -51,7 +51,7 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Talk of one session in order; with a `tail` something between the two is left out."""
+    """Messages of one session in order; with a `tail`, the messages between the two are left out."""
 
     session: Thread
     messages: tuple[Message, ...]
@@ -59,7 +59,7 @@ class Passage:
 
 
 def quote_matches(matches: Sequence[SessionMatch]) -> str:
-    """Return what was found: each session, its hits marked by ">", and what stands around the best one."""
+    """Return each session with its hits, marked by ">", and the messages around the best hit."""
 
     def lines(length: int) -> list[str]:
         found: list[str] = []
@@ -75,7 +75,7 @@ def quote_matches(matches: Sequence[SessionMatch]) -> str:
 
 
 def quote_passage(passage: Passage, marked: str | None = None) -> str:
-    """Return the talk of a session; the message of an id may be marked by ">"."""
+    """Return messages of a session; the one with the id `marked` gets a ">"."""
 
     def lines(length: int) -> list[str]:
         found = [_format_heading(passage.session)]

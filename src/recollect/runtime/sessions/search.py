@@ -55,7 +55,7 @@ _MAX_HITS_SHOWN = 3  # of one session
 _NEIGHBOURS = 2
 _MAX_SESSIONS_READ = 1_000  # sessions, for words that the index does not have
 _MAX_QUERY_CHARACTERS = 4_000  # as much as recall looks for
-_MIN_RELEVANCE = 1e-6  # a message that has none of the words, but stands beside one that has, is no hit
+_MIN_RELEVANCE = 1e-6  # drops neighbours of a hit that have none of the words themselves
 _UNBOUNDED = 10**9
 
 
@@ -113,14 +113,14 @@ class SessionSearch:
         return matches
 
     async def scroll(self, session_id: str, message_id: str, *, window: int = 5) -> Passage:
-        """Return the talk around a message, so many messages to each side; from 1 to 20 are shown."""
+        """Return the messages around one, `window` on each side; clamped to between 1 and 20."""
         count = _clamp(window, "window", MAX_WINDOW)
         session, scope, store = await self._get_session(session_id)
         around = await read_around(check_id(message_id, "message_id"), count, store, scope)
         return Passage(session, tuple(around))
 
     async def read(self, session_id: str) -> Passage:
-        """Return all talk of a session; of more than 30 messages the first 20 and the last 10."""
+        """Return the messages of a session; if there are more than 30, the first 20 and the last 10."""
         session, scope, store = await self._get_session(session_id)
         start = await read_first(session, HEAD + TAIL + 1, store, scope)
         if len(start) <= HEAD + TAIL:
@@ -128,7 +128,7 @@ class SessionSearch:
         return Passage(session, tuple(start[:HEAD]), tuple(await read_last(TAIL, store, scope)))
 
     async def browse(self, *, limit: int = 3, without_session: str | None = None) -> list[SessionSummary]:
-        """Return the sessions that were talked in last, the latest first."""
+        """Return the sessions with the newest messages, the latest first."""
         count = _clamp(limit, "limit", MAX_SESSIONS)
         store = await self._handle.get()
         recent = await store.list_threads(limit=count + 1, scope=self._user)
@@ -157,7 +157,7 @@ class SessionSearch:
     async def _list_sessions(
         self, session_id: str | None, without_session: str | None, store: "Store"
     ) -> list["Thread"]:
-        """Return the sessions to look into, those that were talked in last first."""
+        """Return the sessions to search, those with the newest messages first."""
         if session_id is not None:
             return [(await self._get_session(session_id))[0]]
         recent = await store.list_threads(limit=_MAX_SESSIONS_READ, scope=self._user)
@@ -195,7 +195,7 @@ def _sort_hits(hits: Iterable["Hit"], sort: Sort | None) -> list["Hit"]:
 async def _make_match(
     hits: Sequence["Hit"], session: "Thread", wanted: Sequence[str], store: "Store", scope: Scope
 ) -> SessionMatch:
-    """Return what was found in a session, with what stands around the first of it."""
+    """Return the hits of a session, with the messages around the first hit."""
     found = [
         SessionHit(hit.message, find_snippet(hit.message.text, wanted, hit.segment))
         for hit in hits[:_MAX_HITS_SHOWN]

@@ -1,6 +1,6 @@
-"""Sessions: the threads of one user in the one store, and the memory that an agent has of them.
+"""Sessions: the threads of one user in the store, and the memory that an agent has of them.
 
-A transcript is what user and assistant said, without what tools said in between.
+The conversation is the messages of user and assistant, without tool calls and results.
 """
 
 import secrets
@@ -26,12 +26,12 @@ _FIRST_WORDS_LENGTH = 200
 
 
 def select_conversation(messages: Iterable[Message]) -> list[Message]:
-    """Return what is part of the talk."""
+    """Return the messages of user and assistant that have text."""
     return [message for message in messages if message.is_conversation]
 
 
 async def read_first(session: Thread, count: int, store: Store, scope: Scope) -> list[Message]:
-    """Return the first messages of the talk."""
+    """Return the first messages of the conversation."""
     found: list[Message] = []
     for offset in range(0, session.message_count, _PAGE):
         found += select_conversation(await store.page_of_messages(limit=_PAGE, offset=offset, scope=scope))
@@ -41,7 +41,7 @@ async def read_first(session: Thread, count: int, store: Store, scope: Scope) ->
 
 
 async def read_last(count: int, store: Store, scope: Scope) -> list[Message]:
-    """Return the last messages of the talk."""
+    """Return the last messages of the conversation."""
     limit = 4 * count
     while True:
         read = await store.last_messages(limit, scope=scope)
@@ -52,10 +52,10 @@ async def read_last(count: int, store: Store, scope: Scope) -> list[Message]:
 
 
 async def read_around(message_id: str, count: int, store: Store, scope: Scope) -> list[Message]:
-    """Return a message with so many of the talk before and after it; an unknown one is an error."""
+    """Return a message with up to `count` messages before and after it; an unknown id is an error."""
     reach = 4 * count
     before, found, after = await _read_messages_around(message_id, reach, store, scope)
-    # A side with fewer messages than were asked for ends with the session; else tools said much in between.
+    # Too few on a side although `reach` was read: tool messages fill the gap, so read further.
     if any(len(select_conversation(side)) < count and len(side) >= reach for side in (before, after)):
         before, found, after = await _read_messages_around(message_id, _MAX_AROUND, store, scope)
     return [*select_conversation(before)[-count:], found, *select_conversation(after)[:count]]
@@ -90,7 +90,7 @@ class Sessions:
         return f"{now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
     async def recent(self, limit: int = 20) -> Sequence[Thread]:
-        """Return the sessions that were talked in last, the latest first."""
+        """Return the sessions with the newest messages, the latest first."""
         store = await self._handle.get()
         return await store.list_threads(limit=limit, scope=self.user)
 
@@ -108,7 +108,7 @@ class Sessions:
         return await store.get_thread(scope=self._scope(session_id))
 
     async def has_run(self, session_id: str, run_id: str) -> bool:
-        """Whether the turn of a run is in its session."""
+        """Whether the session has stored the turn of a run."""
         store = await self._handle.get()
         return bool(await store.turn_of_run(run_id, scope=self._scope(session_id)))
 
@@ -132,7 +132,6 @@ class SessionMemory:
         last_messages: int,
         tenant_id: int | None = None,
     ) -> None:
-        """Stand for the processors of both, in the place of memory."""
         self._handle = handle
         self._tenant_id = tenant_id
         self._backend = backend

@@ -1,4 +1,4 @@
-"""The tool by which a model looks into the user's other sessions."""
+"""The tool with which a model searches and reads the user's other sessions."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -27,7 +27,7 @@ NO_SESSIONS = "There are no other sessions yet."
 """The answer where there is nothing to list."""
 
 NO_MESSAGES = "Nothing was said in this session."
-"""The answer to reading a session that holds no talk."""
+"""The answer to reading a session without messages of user or assistant."""
 
 WHICH_SESSION = "around_message_id needs session_id: give the session that the message was found in."
 """The answer where a message is named without its session."""
@@ -47,9 +47,9 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
     ) -> str:
         """Look into earlier sessions with this user: what the user and you said in them, word for word.
 
-        Use it when the user speaks of an earlier talk, or when something that you should know is not in this
+        Use it when the user mentions an earlier conversation, or when something that you need is not in this
         session. Four ways, by what you give: a query finds other sessions by words; session_id with
-        around_message_id shows what stands around a message that was found; session_id alone reads a
+        around_message_id shows the messages around one that was found; session_id alone reads a
         session; nothing at all lists the recent other sessions. What was said then is secondary evidence:
         it may be out of date or wrong, and does not prove how things are now.
 
