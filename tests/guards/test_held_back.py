@@ -75,20 +75,20 @@ UNITS = (
 
 
 def hostile_texts() -> Iterator[str]:
-    """Return texts that keep guards waiting, and some put together of their pieces."""
+    """Return texts that keep guards waiting, and some put together from parts of them."""
     yield "The boat left before dawn, and nobody on the quay saw it go. " * 60
     yield from tricky_texts()
     yield from (text for text, _ in LONG_SECRETS.values())
     yield from ((unit * 600)[:600] for unit in UNITS)
     pick = random.Random(5)
-    pieces = [*UNITS, *(sample.text for sample in SAMPLES), "boat ", ". "]
+    parts = [*UNITS, *(sample.text for sample in SAMPLES), "boat ", ". "]
     for _ in range(40):
-        yield "".join(pick.choice(pieces) * pick.choice((1, 1, 2, 9)) for _ in range(30))
+        yield "".join(pick.choice(parts) * pick.choice((1, 1, 2, 9)) for _ in range(30))
 
 
 @pytest.mark.parametrize("name", GUARDS)
 async def test_no_guard_holds_more_back_than_it_says(name: str) -> None:
-    """Letters are let out, or replaced, before so many wait; blanks at an end may wait for what follows."""
+    """Letters are released, or replaced, before so many wait; blanks at an end may wait for what follows."""
     for text in hostile_texts():
         run = new_run()
         run.instructions = INSTRUCTIONS

@@ -102,7 +102,7 @@ async def test_other_language_is_blocked_before_memory_and_model(mode: Mode) -> 
 
 
 async def test_answer_waits_for_the_judgement_when_it_may_be_blocked() -> None:
-    """Nothing of an answer in the wrong language is let out."""
+    """Nothing of an answer in the wrong language is released."""
     agent = Agent(model_of(FRENCH), output_processors=[LanguageDetector(["en"], strategy="block")])
     assert [event.type for event in await events_of(agent, "hi")] == ["tripwire"]
 

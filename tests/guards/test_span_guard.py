@@ -27,7 +27,7 @@ each_guard = pytest.mark.parametrize("kind", GUARDS)
 async def test_stream_gives_the_same_text_for_every_chunking(
     kind: type[PatternGuard], case: tuple[str, list[str]]
 ) -> None:
-    """However a text is cut, what is let out is what the whole text would have become."""
+    """However a text is cut, what is released is what the whole text would have become."""
     text, chunks = case
     guard = kind()
     assert await streamed(guard, chunks) == await cleaned(guard, text)
@@ -116,7 +116,7 @@ class Open(SpanGuard):
 def test_what_is_held_back_is_bounded_when_everything_may_become_a_match(
     limit: int, chunks: list[str]
 ) -> None:
-    """After any chunks no more than the limit is left to let out."""
+    """After any chunks no more than the limit is left to release."""
     held = HoldBack(Open(lambda _: 0, limit), context(new_run()))
     for chunk in chunks:
         held.feed(chunk)
@@ -188,7 +188,7 @@ async def test_tool_calls_and_results_are_cleaned() -> None:
 
 
 class LabelGuard(PatternGuard):
-    """Redacts what stands behind a label, which stays."""
+    """Redacts what stands after a label, which stays."""
 
     pattern = re.compile(r"(?<=key: )\w+")
     opening = re.compile(r"\w+\Z")
@@ -202,7 +202,7 @@ class WithLabelGuard(LabelGuard):
 
 @pytest.mark.parametrize("chunks", [["key: abc."], ["key: ", "abc."], ["key", ": ", "ab", "c."]])
 async def test_guard_may_look_at_what_was_let_out_before(chunks: list[str]) -> None:
-    """A match that is told by the text in front of it is found though that text is gone already."""
+    """A match that is told by the text before it is found though that text is gone already."""
     assert await streamed(LabelGuard(), chunks) == "key: [REDACTED]."
 
 

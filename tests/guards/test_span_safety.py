@@ -54,7 +54,7 @@ class NoOpening(SpanGuard):
 @given(chunks=cut(f"ssn {NUMBER} end"))
 @examples(0.6)
 async def test_cut_match_does_not_leak_when_a_guard_has_no_open_from(chunks: list[str]) -> None:
-    """Without `open_from` no text is let out before the end of its message, alone and beside others."""
+    """Without `open_from` no text is released before the end of its message, alone and beside others."""
     assert await streamed(NoOpening(), chunks) == "ssn [REDACTED] end"
     assert await streamed(Parallel(NoOpening(), EmailGuard()), chunks) == "ssn [REDACTED] end"
 

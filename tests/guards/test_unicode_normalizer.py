@@ -79,7 +79,7 @@ async def test_no_form_keeps_ligatures_and_drops_what_is_hidden() -> None:
 
 
 async def test_ordinary_text_passes_a_stream_as_it_is() -> None:
-    """A piece that is let out whole is the same part."""
+    """A part that is released whole is the same part."""
     guard, ctx = UnicodeNormalizer(trim=False), context(new_run(), "stream")
     assert await guard.process_output_stream(TextDelta("a"), ctx) == []
     assert await guard.process_output_stream(TextDelta("b"), ctx) == [TextDelta("a")]

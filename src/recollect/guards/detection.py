@@ -33,11 +33,16 @@ def report_detections(
     """Write detections into the trace and the log, then call `on_detection` with them."""
     if not detections:
         return
-    kinds = ", ".join(sorted({detection.type for detection in detections}))
+    kinds = ", ".join(list_types(detections))
     ctx.note(f"{action}: {len(detections)} found ({kinds})")
     _log.info("%s %s: %d found (%s)", ctx.processor_id, action, len(detections), kinds)
     if on_detection is not None:
         on_detection(detections, ctx)
+
+
+def list_types(detections: Sequence[Detection]) -> list[str]:
+    """Return each type among detections once, in alphabetical order."""
+    return sorted({detection.type for detection in detections})
 
 
 def check_callback(on_detection: OnDetection | None) -> OnDetection | None:

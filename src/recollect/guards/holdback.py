@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
 
 REDACTED = "[REDACTED]"
-"""What stands in the place of a match where nothing else is said."""
+"""The default replacement of a match."""
 
 _CONTEXT = 64  # how much of what was released a guard may look back at
 _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
@@ -273,8 +273,8 @@ class HoldBack:
 def _cut_context(text: str) -> str:
     """Return the end of what was released.
 
-    Letters with which it begins may stand in the middle of a word, and what is left of that could look like
-    another one: so they become something with which nothing begins.
+    The cut may fall within a word, and the rest of the word could look like another one. So its first letters
+    become `_q`, with which no match begins.
     """
     if len(text) <= _CONTEXT:
         return text

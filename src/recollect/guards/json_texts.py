@@ -27,7 +27,7 @@ def map_texts(value: object, change: Callable[[str], str]) -> object:
 
 
 def map_named_texts(value: object, change: Callable[[str, str], str]) -> object:
-    """Return the same; `change` is also told the key that a text stands under, and is shown numbers as texts.
+    """Do the same, but call `change` with the key of each text too, and with whole numbers as texts.
 
     A number that changes becomes a text. Keys stand under nothing.
     """

@@ -57,7 +57,7 @@ class _Guessed(NamedTuple):
 
 
 class LanguageDetector(Processor):
-    """Tells the language of what the user says, on the output side of what the agent says.
+    """Detects the language of what the user says, and on the output side of what the agent says.
 
     It runs without a network. A text that is too short to tell, or about which the guess is less sure than
     the threshold, passes. The language is written into the message's metadata.
@@ -76,7 +76,7 @@ class LanguageDetector(Processor):
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
-        """Take the languages that are wanted, by code, the first of them to translate into.
+        """Set the wanted languages by code; `translate` uses the first of them.
 
         `min_length` is how many letters a text needs to be judged. `model` translates; without one the run's
         own model does. An offline model cannot: the text stays as it is, and the trace says so.

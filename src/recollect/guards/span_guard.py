@@ -1,8 +1,8 @@
-"""Guards that find spans in text: what they share, whatever they look for.
+"""`SpanGuard`: the base of guards that find spans of text and replace them.
 
-A span guard says where something is and what to write in its place. The rest follows: the same guard
-works on the prompt, on tool calls and results, on the finished turn and on the stream, where `holdback`
-keeps back what could still become a match.
+A subclass says where something is and what to write in its place. The base applies that to the prompt, to
+tool calls and results, to the finished turn and to the stream, where `holdback` holds back what could still
+become a match.
 """
 
 import re
@@ -39,40 +39,38 @@ _WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 class SpanGuard(StreamGuard):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
-    It looks at texts, reasoning, names and addresses of files, and at all texts and whole numbers in the
+    It looks at texts, reasoning, names and URLs of files, and at all texts and whole numbers in the
     arguments and the results of tools; not into files, and not at metadata.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
     batch: int = 1
-    """How many characters of a stream are looked at together: more of them cost less, and come later."""
+    """How many characters of a stream are read together: larger batches cost less and release text later."""
 
     replacement: str = REDACTED
     """What is written in place of a match that is longer than the limit, and so was never found."""
 
     def find(self, text: str, start: int, ctx: RunContext) -> list[Span]:
-        """Return what to replace; spans that overlap are replaced as one.
+        """Return the spans to replace; spans that overlap are merged.
 
-        What stands before `start` is only there to be looked at: the last 64 characters that a stream has
-        released, whose first two letters may stand for others, or the name of a tool's value, as in "phone
-        number: ". So a match must not depend on what stands further back, and what ends before `start` may be
-        left out.
+        The text before `start` is context only. On a stream it is the last 64 characters that were released,
+        whose first two letters may be masked. For a tool's value it is the name, as in "phone number: ". So
+        a match must not depend on text further back. Spans that end before `start` may be left out.
         """
         raise NotImplementedError
 
     def open_from(self, text: str) -> int:  # noqa: ARG002 - a guard of its own looks at the text
-        """Return where a match that is not finished may begin; the length of the text if nowhere.
+        """Return where an unfinished match may begin, or the length of the text if none can.
 
-        A guard that leaves this out releases no text of a message before its end.
+        A guard that does not override this releases the text of a message only at its end.
         """
         return 0
 
     def report(self, text: str, start: int, end: int, ctx: RunContext) -> None:
-        """Take note of a segment of text that is about to be released or handed on, each once; may abort.
+        """Record a segment of text that is about to be released, each exactly once; may abort.
 
-        What stands before `start` was released earlier, what stands after `end` is not released yet. On a
-        stream `find` is asked again and again, also about matches that are not finished, so what is found is
-        reported here.
+        The text before `start` was released earlier, the text after `end` is still held back. A stream calls
+        `find` repeatedly, also on unfinished matches, so a guard reports here and not there.
         """
 
     @property
@@ -85,7 +83,7 @@ class SpanGuard(StreamGuard):
         return self.replacement
 
     def find_merged(self, text: str, start: int, ctx: RunContext) -> list[Span]:
-        """Return what `find` does, if it is a list of spans of the text: in order, and without overlaps."""
+        """Call `find`, check that it returns spans of the text, and merge them in order."""
         found = self.find(text, start, ctx)
         if not _are_spans(found, text):
             raise RecollectError(
@@ -135,7 +133,7 @@ class SpanGuard(StreamGuard):
                 return self._clean_tool(part, ctx)
             case ReasoningPart(text):
                 cleaned = self._clean_text(text, ctx)
-                # The provider's proof is of the text as it was.
+                # The provider's signature is valid only for the unchanged text.
                 return part if cleaned == text else ReasoningPart(cleaned)
             case _:
                 url = part.url and self._clean_text(part.url, ctx)

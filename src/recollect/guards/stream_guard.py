@@ -1,7 +1,7 @@
-"""Guards that change the text of an answer while it streams: what they share, whatever they change.
+"""`StreamGuard`: the base of guards that change the text of an answer while it streams.
 
-A guard makes a `TextStream` for each run. The hooks feed it with the answer's chunks, ask it for the rest,
-and leave alone in the finished turn what has streamed already.
+A guard makes a `TextStream` for each run. The hooks feed it the chunks of the answer and ask it for the rest.
+In the finished turn they skip what has streamed already.
 """
 
 from typing import Protocol
@@ -29,7 +29,7 @@ class StreamGuard(Processor):
     """The base of guards that change text chunk by chunk."""
 
     def new_stream(self, ctx: RunContext) -> TextStream:
-        """Make what the text of a run's answer passes."""
+        """Make the stream that the answer of one run passes through."""
         raise NotImplementedError
 
     def clean_tool_part(self, part: ToolCall | ToolResult, ctx: RunContext) -> list[StreamPart]:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""A limit of tokens: for the answer, or for the prompt as the model is shown it."""
+"""`TokenLimiterProcessor`: keeps the answer, or the prompt, within a number of tokens."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class TokenLimiterProcessor(StreamGuard):
         message_overhead: int = 0,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
-        """Take the limit, and what happens beyond it.
+        """Set the limit and what happens beyond it.
 
         `message_overhead` is what the provider adds for each message of a prompt, three or four tokens; the
         agent's instructions count too.
@@ -123,7 +123,7 @@ class TokenLimiterProcessor(StreamGuard):
 
 
 class _LimitedText:
-    """Cuts text at the limit, and says so once there is more of it."""
+    """Cuts text at the limit and calls `end` once there is more of it."""
 
     def __init__(self, cutter: TokenCutter, end: Callable[[], None]) -> None:
         self._cutter = cutter

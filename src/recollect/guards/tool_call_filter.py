@@ -1,4 +1,4 @@
-"""Leaving tool calls of earlier turns, with their results, out of what the model is shown."""
+"""`ToolCallFilterProcessor`: hides tool calls of earlier turns, and their results, from the model."""
 
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -22,7 +22,7 @@ class ToolCallFilterProcessor(Processor):
     edits = "view"
 
     def __init__(self, exclude: Collection[str] | None = None, *, id: str | None = None) -> None:  # noqa: A002 - the field's name
-        """Take the names of the tools to hide; without them all are."""
+        """Set the names of the tools to hide; None hides all."""
         self._exclude = None if exclude is None else _check_names(exclude)
         self.id = id or self.id
 
@@ -46,6 +46,7 @@ class ToolCallFilterProcessor(Processor):
             is_hidden = self._exclude is None or part.name in self._exclude
             (calls.add if is_hidden else calls.discard)(part.id)
             return is_hidden
+        # Unlike `tool_pairs`, this also finds the call of a result in the same message.
         if isinstance(part, ToolResult):
             return self._exclude is None or part.call_id in calls
         return False

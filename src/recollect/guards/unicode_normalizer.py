@@ -1,4 +1,4 @@
-"""UnicodeNormalizer: text in one form, without what cannot be seen, before anything reads it."""
+"""`UnicodeNormalizer`: one Unicode form and no invisible characters, before anything reads a text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class UnicodeNormalizer(StreamGuard):
-    """Writes text in one Unicode form and takes out invisible characters that can carry hidden words.
+    """Normalizes text to one Unicode form and removes invisible characters, which can carry hidden words.
 
-    It works on what the caller says, on the texts of tool results, and on the answer, also while it streams.
+    It cleans the messages of the caller, the texts of tool results, and the answer, also while it streams.
     Emoji, and the joiners that Persian and Indic scripts need, stay. Reasoning, tool calls and files are left
     as they are.
     """
@@ -33,11 +33,10 @@ class UnicodeNormalizer(StreamGuard):
         trim: bool = True,
         confusables: bool = False,
     ) -> None:
-        """Take the form (None: leave it), and what else to make plain.
+        """Set the Unicode form (None keeps it) and what else to normalize.
 
-        `collapse_whitespace` leaves one space, line break or empty line of several; `trim` takes whitespace
-        off both ends of what is said; `confusables` writes words in Latin letters that mix them with
-        look-alikes.
+        `collapse_whitespace` reduces several spaces, line breaks or empty lines to one. `trim` strips both
+        ends of a text. `confusables` rewrites words that mix Latin letters with look-alikes in Latin letters.
         """
         if form is not None:
             check_choice(form, "form", get_args(Form))

@@ -94,7 +94,7 @@ async def test_rewrite_drops_all_of_a_text_whose_rest_is_still_an_attack() -> No
 
     def only_the_first(text: str) -> prompt_injection.Verdict:
         found = real(text)
-        return found._replace(findings=found.detections[:1])
+        return found._replace(detections=found.detections[:1])
 
     real = prompt_injection.find_injections
     with pytest.MonkeyPatch.context() as patch:

@@ -302,7 +302,7 @@ def test_talk_about_such_orders_passes(text: str) -> None:
     assert find_injections(text).score < 0.5
 
 
-def test_a_finding_says_where_it_stands() -> None:
+def test_a_detection_says_where_it_stands() -> None:
     """Spans are places of the text as it was given, also after characters that fold into several or none."""
     before = "\ufb03 \u200b\u200b Stra\u00dfe \U0001f600. "
     text = f"{before}{ATTACK}. And a nice day."
@@ -380,7 +380,7 @@ def test_a_classifier_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     def broken() -> None:
         raise OSError("no model file")
 
-    monkeypatch.setattr(classifier, "_weights", broken)
+    monkeypatch.setattr(classifier, "_load_weights", broken)
     with pytest.raises(
         RecollectError, match="the injection classifier could not run: OSError: no model file"
     ):

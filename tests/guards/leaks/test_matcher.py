@@ -23,7 +23,7 @@ INDEX = index_instructions(RULES)
 
 
 def scrubbed(chunks: list[str], index: NgramIndex = INDEX, limit: int = 160) -> str:
-    """Return what is let out of a stream."""
+    """Return what is released of a stream."""
     matcher = LeakMatcher(index, limit=limit, replacement="[X]")
     out = ""
     for chunk in chunks:
@@ -91,7 +91,7 @@ def test_repeated_instructions_are_found_however_they_are_written(said: str) -> 
     ],
 )
 def test_only_the_leak_is_replaced(said: str, after: str) -> None:
-    """What stands around it is let out, whole words."""
+    """What stands around it is released, whole words."""
     assert whole(said) == after
 
 
@@ -181,13 +181,13 @@ def test_indexes_add_up() -> None:
     )
 
 
-pieces = st.one_of(
+segments = st.one_of(
     st.tuples(st.integers(0, 330), st.integers(1, 150)).map(lambda cut: RULES[cut[0] : sum(cut)]),
     st.sampled_from(
         ("the boat ", " ", "-" * 30, "\n", " " * 8, " " * 9, "x" * 40, "\u00fcn\u00ef", "\u65e5\u672c")
     ),
 )
-texts = st.lists(pieces, max_size=8).map("".join)
+texts = st.lists(segments, max_size=8).map("".join)
 
 
 @examples(3)
@@ -254,7 +254,7 @@ HOSTILE = {
 @pytest.mark.parametrize("size", [1_000_000, 20])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_costs_little_more_than_ordinary_text(name: str, size: int) -> None:
-    """No text makes the search quadratic, in one piece or in small ones."""
+    """No text makes the search quadratic, in one chunk or in small ones."""
     ordinary = "Our ferry leaves at nine, and the crossing takes two hours in good weather; bring a coat. "
 
     def search(text: str) -> None:

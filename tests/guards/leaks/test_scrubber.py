@@ -52,7 +52,7 @@ async def test_leak_is_redacted_in_result_and_store(mode: Mode) -> None:
 
 @both_modes
 async def test_run_is_stopped_when_leaks_are_blocked(mode: Mode) -> None:
-    """Nothing of the leak was let out, and nothing is kept."""
+    """Nothing of the leak was released, and nothing is kept."""
     async with Memory() as memory:
         guard = SystemPromptScrubber(strategy="block")
         agent = Agent(model_of(LEAK, mode=mode), instructions=RULES, output_processors=[guard, memory])

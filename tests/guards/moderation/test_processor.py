@@ -1,4 +1,4 @@
-"""Moderation: rules as a floor, one judge a side, and nothing that was not judged is let out."""
+"""Moderation: rules as a floor, one judge a side, and nothing that was not judged is released."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -60,7 +60,7 @@ def test_rules_find_plain_cases(category: str, text: str) -> None:
 
 
 async def test_rules_count_from_the_threshold_on() -> None:
-    """A finding of which a rule is less sure passes a guard that wants more."""
+    """A detection of which a rule is less sure passes a guard that wants more."""
     unsure, sure = "I want to end my life", "Just kill yourself."
     scores = [find_by_rules(text)[0].score for text in (unsure, sure)]
     assert scores == [0.8, 0.95]
@@ -71,7 +71,7 @@ async def test_rules_count_from_the_threshold_on() -> None:
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_rules_leave_innocent_text_alone(text: str) -> None:
+def test_rules_leave_benign_text_alone(text: str) -> None:
     """The same words in another sense are not found."""
     assert find_by_rules(text) == []
 
@@ -99,7 +99,7 @@ async def test_prompt_is_blocked_before_memory_and_model(mode: Mode) -> None:
 
 @both_modes
 async def test_blocked_answer_is_neither_shown_nor_kept(mode: Mode) -> None:
-    """All text waits for the judgement, so that not a word of it is let out."""
+    """All text waits for the judgement, so that not a word of it is released."""
     async with Memory() as memory:
         agent = Agent(model_of(THREAT, mode=mode), output_processors=[ModerationProcessor(), memory])
         if mode == "stream":

@@ -1,4 +1,4 @@
-"""What stands around a finding stays as it is: behind written breaks, and around long secrets."""
+"""What stands around a detection stays as it is: after written breaks, and around long secrets."""
 
 import json
 from itertools import combinations
@@ -46,7 +46,7 @@ AROUND = (
 
 
 def ways(text: str) -> list[list[str]]:
-    """Return a text cut into pieces of several lengths."""
+    """Return a text cut into chunks of several lengths."""
     return [
         [text[start : start + size] for start in range(0, len(text), size)]
         for size in (1, 2, 7, 24, 64, 255, 300)
@@ -55,7 +55,7 @@ def ways(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("text", WRITTEN)
 async def test_stream_is_the_same_when_breaks_are_written_out(text: str) -> None:
-    """Cut once or twice, also within the break: what begins behind it waits for its end."""
+    """Cut once or twice, also within the break: what begins after it waits for its end."""
     tested = PIIDetector(method="placeholder")
     expected = await cleaned(tested, text)
     assert expected != text
@@ -68,7 +68,7 @@ async def test_stream_is_the_same_when_breaks_are_written_out(text: str) -> None
 @pytest.mark.parametrize("written", BREAKS)
 @each_sample
 async def test_stream_is_the_same_for_each_kind_between_written_breaks(sample: Sample, written: str) -> None:
-    """As if words stood there, in single characters and in pieces."""
+    """As if words stood there, in single characters and in chunks."""
     tested = PIIDetector(types=TYPES)
     text = sample.text.replace(" ", written, 2) + written + sample.text.replace(sample.secret, "x")
     expected = await cleaned(tested, text)
@@ -141,7 +141,7 @@ async def test_digits_of_other_scripts_are_found_as_the_usual_ones(sample: Sampl
     "text", ["token: password: hunter22x", "secret: api key: abc123defg4", "pin is pin: 4711"]
 )
 async def test_label_is_found_where_another_one_expects_a_value(text: str) -> None:
-    """What stands behind a label may be a label itself."""
+    """What stands after a label may be a label itself."""
     assert (await cleaned(PIIDetector(), text)).endswith(": [REDACTED]")
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.guards.pii.texts import BADGE, INNOCENT, LONG_SECRETS, SAMPLES, Sample, each_sample
+from tests.guards.pii.texts import BADGE, BENIGN, LONG_SECRETS, SAMPLES, Sample, each_sample
 from tests.support.agents import events_of, streamed_text
 from tests.support.contexts import context, new_run
 from tests.support.profiles import examples
@@ -28,7 +28,7 @@ def guard(sample: Sample | None = None, *, name: str = "pii") -> PIIDetector:
     return PIIDetector(method="placeholder", types=types, patterns=patterns, id=name)
 
 
-def pieces(text: str, *places: int) -> list[str]:
+def cut_at(text: str, *places: int) -> list[str]:
     """Cut a text at some places."""
     return [text[a:b] for a, b in zip((0, *places), (*places, len(text)), strict=True)]
 
@@ -49,19 +49,19 @@ async def test_stream_is_the_same_for_every_one_and_two_cuts(sample: Sample) -> 
     inside = range(1, len(sample.text))
     ways = [*((place,) for place in inside), *combinations(inside, 2), tuple(inside)]
     for places in ways:
-        assert await streamed(tested, pieces(sample.text, *places)) == expected, places
+        assert await streamed(tested, cut_at(sample.text, *places)) == expected, places
 
 
 @pytest.mark.parametrize("tested", [guard(), PIIDetector(method="placeholder")], ids=["all", "default"])
 async def test_stream_is_the_same_for_random_cuts_of_long_texts(tested: PIIDetector) -> None:
-    """Five hundred random ways to cut long mixtures of all kinds and of innocent text."""
+    """Five hundred random ways to cut long mixtures of all kinds and of benign text."""
     chance = random.Random(7)
-    parts = [*(sample.text for sample in SAMPLES), *INNOCENT]
+    parts = [*(sample.text for sample in SAMPLES), *BENIGN]
     for _ in range(500):
         text = chance.choice((" ", "\n", ", ", " and ")).join(chance.choices(parts, k=chance.randint(2, 6)))
         count = chance.choice((3, 20, len(text) // 3))
         places = sorted(chance.sample(range(1, len(text)), min(count, len(text) - 1)))
-        assert await streamed(tested, pieces(text, *places)) == await cleaned(tested, text), text
+        assert await streamed(tested, cut_at(text, *places)) == await cleaned(tested, text), text
 
 
 fragments = st.sampled_from(
@@ -231,7 +231,7 @@ def test_number_at_the_end_waits_when_more_digits_may_follow(text: str, held: st
 
 
 @pytest.mark.parametrize("text", LOUD)
-def test_text_is_looked_at_when_it_may_hold_a_finding(text: str) -> None:
+def test_text_is_looked_at_when_it_may_hold_a_detection(text: str) -> None:
     """Numbers that are long, or near others, or named, and words like those of keys."""
     assert PIIFinder().skip_to(text + " and so on", 0) == -1
 
@@ -251,13 +251,13 @@ async def test_token_is_found_when_it_has_neither_digits_nor_marks(
 ) -> None:
     """Whether or not there are digits near it."""
     for text in (f"Use {before}{token} for it.", f"Use {before}{token} for 5 days."):
-        chunks = pieces(text, *range(size, len(text), size))
+        chunks = cut_at(text, *range(size, len(text), size))
         assert token not in await streamed(PIIDetector(), chunks)
         assert await streamed(PIIDetector(), chunks) == await cleaned(PIIDetector(), text)
 
 
 def test_text_is_looked_at_when_it_is_held_back_from_the_middle_of_a_word() -> None:
-    """What makes the word a finding may stand in what was let out; from its beginning on it is harmless."""
+    """What makes the word a detection may be released already; from its beginning on it is harmless."""
     assert PIIFinder().skip_to("see -----BEGIN PRIVATE ", 7) == -1
     assert PIIFinder().skip_to("see the BEGIN PRIVATE ", 8) == len("see the BEGIN PRIVATE ")
 
@@ -270,11 +270,11 @@ def test_text_is_looked_at_when_it_is_held_back_from_the_middle_of_a_word() -> N
     ],
 )
 async def test_stream_is_the_same_when_what_follows_digits_makes_them_something_else(text: str) -> None:
-    """A mark or a letter behind a run changes it as a whole, also where its beginning could be let out."""
+    """A mark or a letter after a run changes it as a whole, also where its beginning could be released."""
     tested = PIIDetector(method="placeholder")
     expected = await cleaned(tested, text)
     for place in range(1, len(text)):
-        assert await streamed(tested, pieces(text, place)) == expected, place
+        assert await streamed(tested, cut_at(text, place)) == expected, place
     assert await streamed(tested, list(text)) == expected
 
 
@@ -282,10 +282,10 @@ async def test_stream_is_the_same_when_what_follows_digits_makes_them_something_
 @pytest.mark.parametrize("size", [1, 7, 64, 255, 256, 300, 5000])
 async def test_long_secret_is_swallowed_when_it_passes_the_limit(name: str, size: int) -> None:
     """At the limit it is replaced, and nothing of it comes out to its end; what stands around it does."""
-    text, piece = LONG_SECRETS[name]
+    text, part = LONG_SECRETS[name]
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     out = await streamed(PIIDetector(types=TYPES), chunks)
-    assert piece not in out
+    assert part not in out
     assert out == await cleaned(PIIDetector(types=TYPES), text)
     assert out.endswith(" and so on.")
 
@@ -306,10 +306,10 @@ class Blind(PIIDetector):
 
 
 @pytest.mark.parametrize("strategy", ["redact", "block", "warn"])
-def test_no_more_than_the_limit_is_held_back_of_innocent_text(strategy: str) -> None:
-    """Prose, tables and blobs of any length are let out as they come, at most 256 characters behind."""
+def test_no_more_than_the_limit_is_held_back_of_benign_text(strategy: str) -> None:
+    """Prose, tables and blobs of any length are released as they come, but for 256 characters."""
     tested = Blind(strategy)  # type: ignore[arg-type]
-    for text in (*INNOCENT, "a" * 2000, "1 " * 2000, "ab.cd-" * 500, "x@" * 600, "DE12 ab " * 300):
+    for text in (*BENIGN, "a" * 2000, "1 " * 2000, "ab.cd-" * 500, "x@" * 600, "DE12 ab " * 300):
         held = HoldBack(tested, context(new_run()))
         out = 0
         for size, character in enumerate(text, 1):
@@ -318,7 +318,7 @@ def test_no_more_than_the_limit_is_held_back_of_innocent_text(strategy: str) -> 
 
 
 def chain(count: int) -> list[Processor]:
-    """Return guards that stand one behind the other: by themselves and side by side."""
+    """Return guards that stand one after the other: by themselves and side by side."""
     first = PIIDetector(types=["email", "phone", "card"], id="first")
     second = PIIDetector(types=TYPES, patterns={"badge": BADGE}, id="second")
     third = Parallel(
@@ -330,7 +330,7 @@ def chain(count: int) -> list[Processor]:
 
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("size", [1, 5, 40, 700])
-async def test_stream_result_and_store_are_equal_and_clean_behind_several_guards(
+async def test_stream_result_and_store_are_equal_and_clean_after_several_guards(
     count: int, size: int
 ) -> None:
     """What was seen, what is returned and what is kept is one text, without anything personal in it."""
@@ -342,6 +342,6 @@ async def test_stream_result_and_store_are_equal_and_clean_behind_several_guards
     result = events[-1].result
     assert result is not None
     assert streamed_text(events) == result.text == stored
-    for secret in (*(sample.secret for sample in SAMPLES), *(piece for _, piece in LONG_SECRETS.values())):
+    for secret in (*(sample.secret for sample in SAMPLES), *(part for _, part in LONG_SECRETS.values())):
         assert secret not in stored
     assert stored.count(" and so on.") == len(LONG_SECRETS)

@@ -114,8 +114,8 @@ async def test_warning_changes_nothing_and_is_reported_without_the_text(
 
 @pytest.mark.parametrize("strategy", ["warn", "redact"])
 @pytest.mark.parametrize("size", [1, 3, 100])
-async def test_each_finding_is_reported_once_when_text_streams(strategy: Any, size: int) -> None:  # noqa: ANN401 - a choice
-    """What is looked at again and again is told once, when it is let out."""
+async def test_each_detection_is_reported_once_when_text_streams(strategy: Any, size: int) -> None:  # noqa: ANN401 - a choice
+    """What is looked at again and again is reported once, when it is released."""
     reports = Reports()
     text = f"{TEXT} More words follow here, and then 203.0.113.42 is the end"
     guard = PIIDetector(strategy, on_detection=reports)
@@ -133,7 +133,7 @@ async def test_long_secret_is_only_reported_when_the_strategy_is_to_warn() -> No
 
 @pytest.mark.parametrize("chunks", [[TEXT], list(TEXT)])
 async def test_block_stops_the_run_and_names_the_kinds_only(chunks: list[str]) -> None:
-    """The trip has no text in it; on a stream nothing of the finding is let out before."""
+    """The trip has no text in it; on a stream nothing of the detection is released before."""
     out: list[str] = []
     with pytest.raises(TripWire) as caught:
         await _let_out(PIIDetector("block"), chunks, out)
@@ -149,7 +149,7 @@ async def test_block_stops_at_the_limit_of_a_long_secret() -> None:
 
 
 async def _let_out(guard: PIIDetector, chunks: list[str], out: list[str]) -> None:
-    """Add what a guard lets out of a stream to a list, up to where it trips."""
+    """Add what a guard releases of a stream to a list, up to where it trips."""
     ctx = context(new_run(), "stream")
     for chunk in chunks:
         parts = await guard.process_output_stream(TextDelta(chunk), ctx)
@@ -157,7 +157,7 @@ async def _let_out(guard: PIIDetector, chunks: list[str], out: list[str]) -> Non
     await guard.finish_output_stream(ctx)
 
 
-async def test_innocent_stream_is_not_blocked_for_what_it_might_have_become() -> None:
+async def test_benign_stream_is_not_blocked_for_what_it_might_have_become() -> None:
     """The beginning of a longer number looks like an address or a card, and is neither."""
     text = "build 10.20.30.40.50 and 4111111111111111222233334444 are fine"
     assert await streamed(PIIDetector("block"), list(text)) == text
@@ -174,7 +174,7 @@ async def test_filter_leaves_out_the_whole_text_and_keeps_the_others() -> None:
 
 
 async def test_what_is_allowed_stays() -> None:
-    """Texts in any case, and patterns that fit the whole finding."""
+    """Texts in any case, and patterns that fit the whole detection."""
     guard = PIIDetector(allow=["Help@Example.org", re.compile(r"203\.0\.113\.\d+")])
     text = "help@example.org 203.0.113.9 ada@example.org 198.51.100.9"
     assert await cleaned(guard, text) == "help@example.org 203.0.113.9 ***@***.*** [REDACTED]"

@@ -146,7 +146,7 @@ async def test_long_secret_stays_when_it_is_allowed(name: str) -> None:
 
 @pytest.mark.parametrize("size", [150, 192, 193, 232, 233, 300])
 async def test_pattern_allows_only_what_a_stream_can_wait_for(size: int) -> None:
-    """It speaks for findings of at most 200 characters, in whole texts too, unless more may be held back."""
+    """It covers detections of at most 200 characters, in whole texts too, unless more may be held back."""
     text = f"Here: sk-proj-{'x' * size}... and so on."
     pattern = re.compile("sk-proj-.*")
     result = await assert_same_in_chunks(PIIDetector(allow=[pattern]), text)

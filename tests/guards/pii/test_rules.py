@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.guards.pii.texts import INNOCENT
+from tests.guards.pii.texts import BENIGN
 from tests.support.pii_counts import count, read_labelled
 from tests.support.profiles import examples
 from tests.support.strategies import cleaned
@@ -32,7 +32,7 @@ def test_precision_and_recall_of_each_kind_stay_above_their_floors() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("text", INNOCENT)
+@pytest.mark.parametrize("text", BENIGN)
 async def test_ordinary_text_is_untouched(text: str) -> None:
     """Prose, code, logs, prices, dates, ISBNs, versions, colours, Markdown, ids and blobs stay."""
     assert await cleaned(PIIDetector(), text) == text
@@ -62,7 +62,7 @@ def test_words_that_name_something_are_never_found_without_it(text: str) -> None
 
 @given(st.text(max_size=200))
 @examples(3)
-def test_findings_lie_in_the_text_in_order_and_apart(text: str) -> None:
+def test_detections_lie_in_the_text_in_order_and_apart(text: str) -> None:
     """For any text, of all kinds."""
     place = 0
     for found in PIIFinder(TYPES).find(text):
@@ -188,7 +188,7 @@ def test_addresses_on_the_web_are_found_when_they_are_asked_for(text: str, kinds
     assert [found.type for found in PIIFinder(TYPES).find(text)] == kinds
 
 
-def test_overlapping_findings_are_one_of_the_better_kind() -> None:
+def test_overlapping_detections_are_one_of_the_better_kind() -> None:
     """Nothing of either is left over."""
     found = merge_detections([Detection("phone", 5, 20), Detection("iban", 0, 10), Detection("own", 30, 31)])
     assert found == [Detection("iban", 0, 20), Detection("own", 30, 31)]

@@ -6,7 +6,7 @@ import pytest
 
 
 class Sample(NamedTuple):
-    """A text of about forty characters, its kind, and the piece of it that must be gone."""
+    """A text of about forty characters, its kind, and the part of it that must be gone."""
 
     kind: str
     text: str
@@ -52,9 +52,9 @@ LONG_SECRETS = {
     "labelled": (f"password: {'Zx!9' * 200} and so on.", "Zx!9Zx!9"),
     "address": (f"See https://example.org/{'Zx9/' * 200} and so on.", "Zx9/Zx9"),
 }
-"""Texts with a secret that is longer than may be held back, and a piece that must not leak."""
+"""Texts with a secret that is longer than may be held back, and a part that must not leak."""
 
-INNOCENT = (
+BENIGN = (
     "The quick brown fox jumps over the lazy dog, twice.",
     "It cost $1,234.56 on 2024-01-05 at 10:22:33, or 1.234,56 € on 05.01.2024.",
     "ISBN 978-3-16-148410-0, version 1.2.3.4, v2.10.0, #1a2b3c, 50 %, 3.14159",

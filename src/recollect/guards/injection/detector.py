@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from recollect.concurrency.threads import ThreadPool
 from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
+from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
 from recollect.guards.injection.classifier import Classifier, classify, is_installed
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
@@ -95,7 +95,7 @@ class PromptInjectionDetector(Processor):
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the attribute's own name
     ) -> None:
-        """Take what to do, from which score on (0 to 1), for which kinds of attack, and where to look.
+        """Set the strategy, the lowest score that counts (0 to 1), the kinds of attack, and where to look.
 
         `classifier=True` uses the package of the extra `guard`; a function that scores texts will do as well.
         `model` (True: the run's own) is asked once in a run, if nothing else has found anything.
@@ -151,8 +151,7 @@ class PromptInjectionDetector(Processor):
         self._report_found(found, ctx, [result.call_id])
         if self.blocks_only or not any(self._is_attack(verdict) for verdict in found.values()):
             return result
-        content = map_texts(result.content, lambda text: self._remove_attack(text, found) or NOTICE)
-        return ToolResult(result.call_id, result.name, content, result.is_error)
+        return self._edit_result(result, found)
 
     async def _judge(self, text: str) -> Verdict:
         """Ask the rules, and the classifier if there is one."""
@@ -186,21 +185,16 @@ class PromptInjectionDetector(Processor):
             return
         report_detections(detections, ctx, action=_ACTIONS[self._strategy], on_detection=self._on_detection)
         seen = ctx.state.setdefault("detections", [])
-        seen += [
-            {"type": item.type, "start": item.start, "end": item.end, "score": item.score}
-            for item in detections
-        ]
+        seen += [item._asdict() for item in detections]
         ctx.set_details({self._strategy: seen, "in": list(ids)})
         if self._strategy == "block":
-            kinds = ", ".join(sorted({item.type for item in detections}))
+            kinds = ", ".join(list_types(detections))
             score = max(item.score for item in detections)
             ctx.abort(f"possible prompt injection ({kinds})", metadata={"types": kinds, "score": score})
 
     def _select_detections(self, verdict: Verdict) -> list[Detection]:
         return [
-            Detection(finding.type, finding.start, finding.end, finding.score)
-            for finding in verdict.detections
-            if finding.score >= self._threshold and finding.type in self._types
+            item for item in verdict.detections if item.score >= self._threshold and item.type in self._types
         ]
 
     def _is_attack(self, verdict: Verdict) -> bool:
@@ -230,18 +224,17 @@ class PromptInjectionDetector(Processor):
 
     def _edit_part(self, part: Part, found: Mapping[str, Verdict]) -> Part | None:
         if isinstance(part, ToolResult):
-            content = map_texts(part.content, lambda text: self._remove_attack(text, found) or NOTICE)
-            return (
-                part
-                if content == part.content
-                else ToolResult(part.call_id, part.name, content, part.is_error)
-            )
+            return self._edit_result(part, found)
         if not isinstance(part, TextPart):
             return part
         text = self._remove_attack(part.text, found)
         if text == part.text:
             return part
         return TextPart(text) if text else None
+
+    def _edit_result(self, result: ToolResult, found: Mapping[str, Verdict]) -> ToolResult:
+        content = map_texts(result.content, lambda text: self._remove_attack(text, found) or NOTICE)
+        return result if content == result.content else replace(result, content=content)
 
     def _check_combination(self, model: object | None) -> None:
         if not self._checks:

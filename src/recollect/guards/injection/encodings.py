@@ -1,4 +1,4 @@
-"""Text within text: what is written in base64, in hexadecimal, as a web address, in rot13 or backwards."""
+"""Text within text: what is written in base64, in hexadecimal, as a URL, in rot13 or backwards."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class _Entry(NamedTuple):
 
 
 class RuleMatch(NamedTuple):
-    """What a rule found: the kind of attack, where it stands, how strongly it speaks, and the rule."""
+    """A match of a rule: the kind of attack, where it stands, how much it weighs, and the rule's pattern."""
 
     type: str
     start: int

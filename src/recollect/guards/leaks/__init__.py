@@ -1,1 +1,1 @@
-"""Leaks: what a model was told and must not tell, found again in what it says."""
+"""Leaks: parts of the instructions that appear in the answer."""

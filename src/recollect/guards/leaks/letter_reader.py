@@ -1,7 +1,7 @@
 """Text as bare letters and digits, so that case, accents, punctuation and spacing make no difference.
 
-Each letter is known with its place in the text. A character of a script that writes without blanks says as
-much as several letters, and counts as three. After a long gap a break is put in: nothing matches across it.
+Each letter keeps its place in the text. A character of a script without spaces carries as much as several
+letters, and counts as three. A long gap becomes a break, which nothing matches across.
 """
 
 import unicodedata
@@ -31,12 +31,12 @@ _MAX_CACHED = 8192
 
 
 def extract_letters(text: str) -> str:
-    """Return the letters of a text alone."""
+    """Return only the letters and digits of a text: "I'm in 2B!" becomes "imin2b"."""
     return text.translate(_LETTERS) if text.isascii() else "".join(map(_fold, text))
 
 
 def align_letters(text: str) -> str:
-    """Return a plain text with its letters in their places and blanks between them, or nothing.
+    """Return a plain text with its letters in place and blanks for all else, or "" if it is not plain.
 
     It is plain if no character stands for several letters, and there is no long gap.
     """

@@ -1,7 +1,7 @@
 """Finding leaks in a stream of text, whatever its chunks, with a bounded part of it held back.
 
-The text is read as letters. A letter is covered where four ngrams of eight letters in a row are all in the
-index, that is by eleven letters of the protected text. A leak may begin where letters are covered; each
+The text is read as letters. A letter is covered where four successive n-grams of eight letters are all in
+the index, that is by eleven letters of the protected text. A leak may begin where letters are covered; each
 covered letter counts for it and each other one against it. At `ENOUGH` it is one, and goes on until too many
 letters in a row are not covered. All decisions are made letter by letter with the same look ahead, so that
 chunks make no difference.
@@ -35,7 +35,7 @@ from recollect.guards.leaks.ngram_index import NGRAM, NgramIndex
 ENOUGH = 36
 """How many letters of the protected text make a leak; two others among them weigh as much as one of them."""
 
-_NGRAMS_IN_ROW = 4  # so many ngrams of letters in a row cover what they hold
+_NGRAMS_IN_ROW = 4  # so many successive n-grams cover their letters
 _AHEAD = _NGRAMS_IN_ROW + NGRAM - 2  # how many letters after one must be known to say whether it is covered
 _MAX_PAUSE = 24  # letters that are not covered, within a leak
 _MAX_WORD = 32
@@ -48,7 +48,7 @@ _ODD_LETTERS = 2  # at the end of a word: a leak does not begin with them
 
 
 class Leak(NamedTuple):
-    """A segment of text that was told: where it stands, and how much of it is the protected text."""
+    """A leaked segment of text: where it stands, and how much of it is the protected text."""
 
     start: int
     end: int

@@ -1,8 +1,7 @@
-"""The text that must not be told, indexed for the search.
+"""An index of the protected text: the n-grams of its letters, eight letters each.
 
-It is kept as its runs of eight letters. Those of its *core* begin a leak; the others only continue one that
-has begun: words that the agent is to say, stock phrases that every prompt has, and what somebody may be
-told.
+*Core* n-grams can begin a leak. The others only continue one that has begun: words that the agent is meant to
+say, phrases that most prompts contain, and what the user may know.
 """
 
 import re
@@ -41,7 +40,7 @@ COMMON_PHRASES = (
     "你是一个有用的助手",
     "あなたは役に立つアシスタントです",
 )
-"""Phrases that may be said whether or not the instructions hold them."""
+"""Phrases that are no leak even if the instructions contain them."""
 
 _COMMON = (
     "a about ai all always an and answer answers any are as assistant at be bot brief but by can "
@@ -52,11 +51,11 @@ _COMMON = (
 )
 
 COMMON_WORDS = frozenset(_COMMON.split())
-"""Words that tell nothing about the instructions they stand in."""
+"""Words that reveal nothing about the instructions."""
 
 
 NGRAM = 8
-"""How many letters a run has."""
+"""How many letters an n-gram has."""
 
 _MIN_SENTENCE = 12  # letters
 _MIN_WORDS = 4
@@ -71,7 +70,7 @@ _QUOTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NgramIndex:
-    """Runs of letters that begin a leak, that go on with one, and short sentences by their last run."""
+    """N-grams that can begin a leak, all n-grams, and short sentences by their last n-gram."""
 
     core_ngrams: frozenset[str] = frozenset()
     all_ngrams: frozenset[str] = frozenset()
@@ -89,21 +88,21 @@ class NgramIndex:
         return NgramIndex(self.core_ngrams | other.core_ngrams, self.all_ngrams | other.all_ngrams, endings)
 
     def without(self, texts: Iterable[str]) -> "NgramIndex":
-        """Return an index in which what the texts say begins no leak."""
+        """Return an index in which the n-grams of some texts begin no leak."""
         known = [extract_letters(text) for text in texts]
-        told = self.core_ngrams.intersection(ngram for letters in known for ngram in _iter_ngrams(letters))
-        if not told:
+        allowed = self.core_ngrams.intersection(ngram for letters in known for ngram in _iter_ngrams(letters))
+        if not allowed:
             return self
         left = {
             ngram: tuple(sentence for sentence in sentences if not any(sentence in text for text in known))
             for ngram, sentences in self.endings.items()
         }
-        return NgramIndex(self.core_ngrams - told, self.all_ngrams, left)
+        return NgramIndex(self.core_ngrams - allowed, self.all_ngrams, left)
 
 
 @lru_cache(maxsize=32)
 def index_instructions(text: str) -> NgramIndex:
-    """Return what begins and continues a leak of instructions."""
+    """Index instructions: all their n-grams are core, but for common phrases and quotations."""
     letters = extract_letters(text)
     every = frozenset(_iter_ngrams(letters))
     sentences = {
@@ -118,7 +117,7 @@ def index_instructions(text: str) -> NgramIndex:
 
 
 def index_block(frame: str, tag: str, text: str) -> NgramIndex:
-    """Return what begins a leak of a block from memory, its frame, and what continues it, the rest."""
+    """Index a block from memory: the n-grams of its frame are core, those of the rest are not."""
     core = frozenset(_iter_ngrams(extract_letters(frame)))
     return NgramIndex(
         core,

@@ -1,4 +1,4 @@
-"""Keeping the agent's instructions out of its answers, without a model."""
+"""`SystemPromptScrubber`: keeps the agent's instructions out of its answers, without a model."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -28,7 +28,7 @@ _SMALLEST_HOLDBACK = 160  # what may begin a leak always waits
 class SystemPromptScrubber(StreamGuard):
     """Finds the instructions, and the frames of memory's blocks, in what the agent says.
 
-    Verbatim or with small changes, in other case, punctuation or spacing. What may be told is no leak: what
+    It finds them verbatim or with small changes, in other case, punctuation or spacing. No leak is what
     the user said in this conversation, what the instructions put in quotation marks for the agent to say,
     what `allow` names, and the facts in memory's blocks. Paraphrases and translations are not found.
     """
@@ -46,7 +46,7 @@ class SystemPromptScrubber(StreamGuard):
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
-        """Take what happens to a leak, what of memory is one, and texts that may be told.
+        """Set the strategy, what of memory is protected, and texts that may be repeated.
 
         No more than `holdback_limit` characters of a stream are held back; what is over is judged by then.
         """
@@ -97,7 +97,7 @@ class SystemPromptScrubber(StreamGuard):
         return text if self._only_warns else cleaned
 
     def _report(self, matcher: LeakMatcher, ctx: RunContext) -> None:
-        """Tell of the leaks that have ended; a leak that is to be blocked need not have."""
+        """Report the leaks that have ended; with `block`, also one that goes on."""
         found = [*matcher.leaks]
         if self._strategy == "block" and matcher.is_inside:
             found.append(matcher.leak_so_far())
@@ -114,7 +114,7 @@ class SystemPromptScrubber(StreamGuard):
         return LeakMatcher(index, limit=self._limit, replacement=self._replacement) if index else None
 
     def _build_index(self, ctx: RunContext) -> NgramIndex:
-        """Make the index of a run: what was said to the model, without what its user may be told."""
+        """Index what the model was told in this run, without what the user may know."""
         index = index_instructions(ctx.instructions)
         for message in ctx.view:
             if message.role == "system":

@@ -1,1 +1,1 @@
-"""Moderation: what people should not have to read."""
+"""Moderation of harmful text, by rules and optionally by a judge."""

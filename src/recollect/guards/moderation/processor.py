@@ -1,11 +1,11 @@
-"""Moderation of what people and agents say: by rules, and by a judge if there is one."""
+"""`ModerationProcessor`: scores prompts and answers by category, with rules and optionally a judge."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
+from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
 from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.pipeline.context import RunContext
@@ -24,7 +24,7 @@ _RUN = "run"
 
 
 class ModerationProcessor(Processor):
-    """Judges what the user says, on the output side what the agent says, in a number of categories.
+    """Scores what the user says, and on the output side what the agent says, in several categories.
 
     Rules come first, as a floor that needs nothing. A judge is asked once for each side of a run, and only
     where the rules found nothing. The answer waits for the judgement, unless the strategy is to warn.
@@ -42,7 +42,7 @@ class ModerationProcessor(Processor):
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
-        """Take what happens, what is judged, and from which score on.
+        """Set the strategy, the categories and the lowest score that counts.
 
         `judge` is a function, a model or its name, or "run" for the run's own model. Without one no text
         leaves the machine. With one the categories may be any that it knows.
@@ -89,7 +89,7 @@ class ModerationProcessor(Processor):
             detections = [detection for some in found.values() for detection in some]
         report_detections(detections, ctx, action=_DONE[self._strategy], on_detection=self._on_detection)
         if detections and self._strategy == "block":
-            names = ", ".join(sorted({detection.type for detection in detections}))
+            names = ", ".join(list_types(detections))
             ctx.abort(f"the {what} was judged as {names}", metadata={"categories": names})
         return {name for name, some in found.items() if some} if self._strategy == "filter" else set()
 

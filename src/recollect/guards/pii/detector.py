@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
+from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
 from recollect.guards.holdback import REDACTED, HoldBack, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.kinds import merge_detections
@@ -26,11 +26,8 @@ Strategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
 Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
 """What is written in its place."""
 
-HOLDBACK = 256
-"""How much of a stream is held back at most; a secret that is longer is replaced and swallowed."""
-
 BATCH = 24
-"""How many characters of a stream are looked at together; chunks of models are mostly shorter."""
+"""How many characters of a stream are read together; the chunks of models are mostly shorter."""
 
 _MARGIN = 56  # what waits beside a match: a batch, and punctuation that may still belong to it
 _MASKED_EMAIL = "***@***.***"
@@ -43,14 +40,13 @@ _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 class PIIDetector(SpanGuard):
     """Finds e-mail addresses, numbers of phones, cards, accounts and people, machines, and secrets.
 
-    `redact` writes something in the place of each finding: a `mask`, a `placeholder` such as `[EMAIL]`, a
+    `redact` writes something in the place of each detection: a `mask`, a `placeholder` such as `[EMAIL]`, a
     keyed `hash` (the same for the same thing, under this key) or nothing (`remove`). `block` stops the run,
     `warn` changes nothing, `filter` leaves out the whole text in which something is found. No text is sent
     anywhere.
     """
 
     id = "pii"
-    holdback_limit = HOLDBACK
     batch = BATCH
 
     def __init__(  # noqa: PLR0913 - all by keyword, each an option of its own
@@ -71,7 +67,7 @@ class PIIDetector(SpanGuard):
         """Check the options.
 
         `types` are those to look for, by default all but URLs; `regions` are countries whose national numbers
-        count. `allow` holds texts that may stay, or patterns for whole findings of at most 200 characters;
+        count. `allow` holds texts that may stay, or patterns for whole detections of at most 200 characters;
         `patterns` more kinds by name. Without `key` the hashes of this detector compare only with each other.
         An `engine` finds what patterns cannot, such as names; text then waits for the end of its message.
         """
@@ -117,7 +113,7 @@ class PIIDetector(SpanGuard):
         ]
         report_detections(detections, ctx, action=self._strategy, on_detection=self._on_detection)
         if self._strategy == "block":
-            kinds = sorted({item.type for item in found})
+            kinds = list_types(found)
             ctx.abort(
                 f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)}
             )
@@ -186,7 +182,7 @@ class PIIDetector(SpanGuard):
 
 
 def _ask_engine(engine: Engine, text: str) -> list[Detection]:
-    """Ask an engine; its error may quote the text, so only its kind is told."""
+    """Ask an engine; its error may quote the text, so ours names only the type of it."""
     try:
         return [Detection(*item) for item in engine.find(text)]
     except Exception as error:  # noqa: BLE001 - whatever it is, nothing may pass unseen

@@ -1,4 +1,4 @@
-"""Runs of digits and the marks between them: what numbers of people, cards and phones are looked for in.
+"""Runs of digits and separators, in which the numbers of people, cards and phones are found.
 
 A run is judged as a whole, by every kind of number at once: a part of one number can look like another one.
 """
@@ -35,7 +35,7 @@ class NumberKind(NamedTuple):
 
 
 def combine_number_kinds(kinds: Sequence[NumberKind]) -> DataKind:
-    """Make one kind of several that are looked for in the same runs."""
+    """Combine kinds that are found in the same runs into one."""
     return DataKind("number", partial(_find, kinds), _open_from)
 
 

@@ -1,4 +1,4 @@
-"""All kinds together: which are looked for, and from where on a text may still become a finding."""
+"""All kinds together: which are looked for, and where an unfinished detection may begin."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ PATTERN_WIDTH = 128
 _MAYBE = re.compile(
     r"[0-9@_!#$%^&*~?-](?:(?<=[0-9@])|(?<=[_-])[A-Za-z0-9_-]{8}|(?<=[!#$%^&*~?])[A-Za-z]|(?<=-)----)"
 )
-# A number that is a word by itself, not after other digits, and too short to be a finding.
+# A number that is a word by itself, not after other digits, and too short to be a detection.
 _SEPARATOR = r"[ .\-/()+\u00a0\u202f\u2011]"
 _SHORT = (
     rf"(?<![^\s(\[*\"'`$€£|])(?<![A-Z]{{2}}\s)(?<!\d\s)(?<!\d{_SEPARATOR}\s)(?<!\d{_SEPARATOR}{{2}}\s)"
@@ -39,7 +39,7 @@ _SHORT_AT_END = re.compile(rf"{_SHORT}(?:\s[^0-9]{{0,2}})?\Z")
 _PATIENCE = 200  # how much waits with the word before it; a match that has begun waits for its end
 _WRITTEN_BREAK = re.compile(r"\\{1,4}[nrt]")  # texts within texts have their backslashes doubled
 _MAX_BACKSLASHES = 4
-# Wide letters and the marks within findings, and digits of other scripts.
+# Wide letters and the separators within detections, and digits of other scripts.
 _OTHER_FORM = re.compile(
     r"[\uff05\uff08\uff09\uff0b\uff0d-\uff0f\uff21-\uff3a\uff3f\uff41-\uff5a]|\d(?<![0-9])"
 )
@@ -101,7 +101,7 @@ class PIIFinder:
         return max(_find_word_start(text[:place]), min(place, len(text) - _PATIENCE))
 
     def skip_to(self, text: str, start: int) -> int:
-        """Return where the last word begins, or a short number before it, if all else is no finding; or -1.
+        """Return where the last word, or a short number before it, begins if all else is harmless; or -1.
 
         Most text is so, and this costs much less than a look. What stands before need not be known: whatever
         was not open at `start`, where a word begins, stays closed.

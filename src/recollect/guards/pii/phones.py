@@ -211,7 +211,7 @@ def _find_loose(text: str, start: int, end: int) -> Iterator[Detection]:
     score = _compute_score(_Candidate(number, groups, meaning, _is_alone(text, begin, stop), in_line))
     if score:
         yield _make_detection(text, begin, stop, score - _get_penalty(meaning))
-    elif meaning is None and is_unlabelled_phone(text, begin, stop):
+    elif meaning is None and _is_unlabelled_phone(text, begin, stop):
         yield _make_detection(text, begin, stop, 0.5)
 
 
@@ -308,7 +308,7 @@ def _make_detection(text: str, start: int, end: int, score: float) -> Detection:
     return Detection("phone", start, extension.end() if extension else end, score)
 
 
-def is_unlabelled_phone(text: str, start: int, end: int) -> bool:
+def _is_unlabelled_phone(text: str, start: int, end: int) -> bool:
     """Whether digits that nothing explains are grouped like a phone's and stand where words do."""
     number = text[start:end].replace("\u00a0", " ")
     groups = _DIGITS.findall(number)

@@ -1,4 +1,4 @@
-"""Names, places and whatever else Presidio knows: an adapter, so that it need not be installed."""
+"""An adapter for Presidio, an optional dependency, which finds names, places and other entities."""
 
 import importlib
 from collections.abc import Mapping, Sequence

@@ -123,12 +123,12 @@ def _open_word(find: Callable[[str], Iterator[Detection]], text: str) -> int:
 
 
 def has_token_prefix(text: str) -> bool:
-    """Whether a text may hold a token that has neither digits nor marks, as a few have."""
+    """Whether a text may hold a token that has neither digits nor symbols, as a few do."""
     return has_any(_LETTER_PREFIXES, text)
 
 
 def has_secret_words(text: str, start: int) -> bool:
-    """Whether words after a place, with digits or marks as secrets have them, may be one."""
+    """Whether words after a place, with digits or symbols as secrets have them, may be one."""
     if _JOINED.search(text, start) and _TOKEN.search(text, start):
         return True
     return has_any(_WORDS, text.lower()) and _LABEL.search(text) is not None
