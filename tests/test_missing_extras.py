@@ -43,7 +43,7 @@ async def test_postgres_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _find_embedder() -> None:
-    reindex._named("openai:text-embedding-3-small")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the command's own
+    reindex._find_embedder("openai:text-embedding-3-small")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the command's own
 
 
 def _default_embedder() -> None:

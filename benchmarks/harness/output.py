@@ -10,7 +10,7 @@ from typing import Any, cast
 from rich.table import Table
 
 from benchmarks.harness.report import NOTHING, Goal, Report
-from recollect.cli.output import console, write_json
+from recollect.cli.output import make_console, write_json
 from recollect.errors import InvalidArgumentError
 
 _MET = {True: "yes", False: "no", None: "not judged"}
@@ -24,7 +24,7 @@ def show_report(report: Report, *, as_json: bool = False) -> None:
     table = Table("work", "goal", "measured", "spread", "ours", "other", "met")
     for goal in report.found.goals:
         table.add_row(*_make_cells(goal))
-    out = console()
+    out = make_console()
     out.print(table)
     for note in report.found.notes:
         out.print(f"- {note}", markup=False)
