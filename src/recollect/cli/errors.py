@@ -20,7 +20,7 @@ EXIT_CODES: tuple[tuple[type[RecollectError], int, str], ...] = (
     (InvalidArgumentError, 2, "an argument or the configuration is missing or wrong"),
     (ConfigError, 2, "an argument or the configuration is missing or wrong"),
     (StorageError, 3, "the database could not be opened, read or written"),
-    (MemoryNotFoundError, 4, "what was named is not there"),
+    (MemoryNotFoundError, 4, "what you named does not exist"),
     (RecollectError, 1, "anything else"),
 )
 """The exit code of each kind of error; the first that fits counts."""

@@ -23,10 +23,10 @@ _HARMLESS = "\n\t\u200c\u200d"  # the joiners are part of Persian and Indic word
 
 
 def reserve_streams() -> None:
-    """Let the null device stand for standard streams that are closed.
+    """Open the null device for standard streams that are closed.
 
-    A file that we open would otherwise get the number of one, and what a library prints there would be
-    written into it. An input that is closed is an empty one.
+    Otherwise a file that we open would get the number of one, and what a library prints there would end up
+    in that file. A closed input reads as empty.
     """
     for number in range(3):
         try:
@@ -38,7 +38,7 @@ def reserve_streams() -> None:
 
 
 def check_output() -> None:
-    """Raise an error where nobody could read what is written."""
+    """Raise an error if the standard output is closed."""
     if sys.stdout is None:
         raise InvalidArgumentError("stdout", "is closed; send it to /dev/null if nobody is to read it")
 

@@ -80,7 +80,7 @@ def test_first_is_meant_when_several_are_identical() -> None:
     assert made(Operation("remove", None, "x"), entries=("x y", "b", "x y")) == ("b", "x y")
 
 
-def test_invalid_lists_the_entries_when_several_match() -> None:
+def test_invalid_change_lists_the_entries_when_several_match() -> None:
     """The model can choose then."""
     invalid = plan_invalid(Operation("replace", "x", "tea w"), entries=("tea w 1", "tea w 2"))
     assert invalid.matches == ("tea w 1", "tea w 2")

@@ -1,10 +1,9 @@
-"""The log of all changes of curated memory, a line of JSON each, and what it says about the files.
+"""The log of all changes of curated memory, one line of JSON each.
 
-A change is logged first, to the disk, and made then; a last line says that it was made. A process that is
-killed in between leaves a change that was not made: the file shows that, because each change names the
-state before and after it. What nobody logged was changed by hand, and is logged when the next change is
-made. So that the log does not grow without end, its oldest changes are dropped; it then begins with the
-state that they had made.
+A change is logged and synced first, then made, then marked as done by another line. If a process is killed in
+between, the file shows whether the change was made: each change has the hash of the state before and after
+it. A change that nobody logged was made in an editor; the next change logs it too. So that the log does not
+grow forever, its oldest changes are dropped, and it then begins with the entries that they had produced.
 """
 
 import json
@@ -60,7 +59,7 @@ class LoggedChange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the log says, beside the files as they are now; `known` is None where the log has a gap.
+    """The logged changes, and the entries of each file as the log knows them: None after a gap in the log.
 
     `initial` is what the files held before the first change.
     """
@@ -112,7 +111,7 @@ class Journal:
         return _make_history(changes, finished, current, initial)
 
     def size(self) -> int:
-        """Return how many bytes it has, as far as anybody can tell."""
+        """Return the size in bytes, or 0 if it cannot be read."""
         with suppress(OSError):
             return self.path.stat().st_size
         return 0
@@ -120,7 +119,7 @@ class Journal:
     def replace(
         self, changes: Sequence[LoggedChange], initial: Mapping[Target, tuple[str, ...] | None]
     ) -> None:
-        """Put other changes in the place of all, and what the files held before them."""
+        """Replace the whole log by these changes and the entries before them."""
         made = {change.commit: None for change in changes if change.is_applied}
         lines: list[Mapping[str, object]] = [
             *({"begun": target, "entries": entries} for target, entries in initial.items() if entries),
@@ -131,17 +130,17 @@ class Journal:
         replace_file(self.path, text.encode(), read_file(self.path))
 
     def append(self, changes: Sequence[LoggedChange]) -> int:
-        """Log changes that are about to be made; return what takes them back."""
+        """Log changes that are about to be made; returns the previous size, for `truncate`."""
         lines = [json.dumps(_to_json(change), ensure_ascii=False) for change in changes]
         return append_to_file(self.path, "".join(f"{line}\n" for line in lines).encode())
 
     def finish(self, commit: str) -> None:
-        """Say that changes were made; where that fails or is lost in a crash, the file itself still tells."""
+        """Mark changes as made; if that line is lost in a crash, the file itself still shows it."""
         with suppress(StorageError):
             append_to_file(self.path, (json.dumps({"done": commit}) + "\n").encode(), sync=False)
 
     def truncate(self, size: int) -> None:
-        """Forget changes that could not be made."""
+        """Remove changes that could not be made."""
         truncate_file(self.path, size)
 
 
@@ -163,7 +162,7 @@ def new_change(
 
 
 def logged_change_to_json(change: LoggedChange) -> dict[str, object]:
-    """Return a change for people and programs."""
+    """Return a logged change as JSON, with whether it was applied."""
     return _to_json(change) | {"applied": change.is_applied and change.source.kind != "rejected"}
 
 
@@ -268,17 +267,17 @@ def _read_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     if not value.isascii():
-        value.encode()  # JSON can spell half a character, which no file can hold
+        value.encode()  # JSON can contain a lone surrogate, which cannot be encoded
     return value
 
 
 def is_too_long(journal: Journal, history: History, limit: int) -> bool:
-    """Whether changes should be dropped; that there may be twice as many makes it rare."""
+    """Whether to drop changes: at twice the limit, so that it happens rarely."""
     return len(history.changes) > 2 * limit or journal.size() > _MAX_BYTES
 
 
 def shorten(journal: Journal, history: History, limit: int) -> None:
-    """Drop the oldest changes; hold the lock of the folder."""
+    """Drop the oldest changes; the caller must hold the lock of the folder."""
     changes = history.changes
     kept = min(limit, len(changes) // 2)  # few that are long are too much as well
     first = _find_commit_start(changes, len(changes) - max(1, kept))

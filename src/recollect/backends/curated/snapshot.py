@@ -26,7 +26,7 @@ _RIGHT_TO_LEFT = re.compile("[\u05d0-\u05ea\u0620-\u06ff]")
 _DIRECTION_MARK = re.compile("(?<![\u200e\u200f])[\u200e\u200f](?![\u200e\u200f])")
 _WITHOUT_SPACES = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"
 _WORD_BREAK = re.compile(f"(?<=[{_WITHOUT_SPACES}])\u200b(?=[{_WITHOUT_SPACES}])")
-_CACHE_SIZE = 2048  # texts whose verdict is remembered: every run looks at every entry
+_CACHE_SIZE = 2048  # texts whose result is cached: every run scans every entry
 _TITLES: dict[Target, str] = {"memory": "MEMORY (your own notes)", "user": "USER (who the user is)"}
 
 
@@ -45,9 +45,9 @@ def make_unreadable_block(target: Target) -> NoteBlock:
 
 
 def render_entries(entries: Sequence[str], limit: int) -> list[str]:
-    """Return entries as a model may see them: what could steer it is named and not quoted.
+    """Return the entries for the model; one that could steer it is replaced by the reason.
 
-    What a person wrote beyond the limit is only counted, and not even looked at.
+    Entries beyond the limit are only counted, not scanned.
     """
     texts: list[str] = []
     left = limit
@@ -63,7 +63,7 @@ def render_entries(entries: Sequence[str], limit: int) -> list[str]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def find_threat(text: str) -> str | None:
-    """Say what is wrong with a text, without quoting it, or None."""
+    """Return why a text must not reach the model, without quoting it, or None."""
     usual = _remove_usual_invisible(text)
     if remove_invisible(usual) != usual:
         return "it has invisible characters, which can hide words"
@@ -75,7 +75,7 @@ def find_threat(text: str) -> str | None:
 
 
 def _remove_usual_invisible(text: str) -> str:
-    """Take out what is typed, unseen, in languages that need it: it can hide no words here."""
+    """Remove the invisible characters that some languages need and that can hide no words."""
     marked = _DIRECTION_MARK.sub("", text) if _RIGHT_TO_LEFT.search(text) else text
     return _WORD_BREAK.sub("", marked)
 

@@ -69,7 +69,7 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
         }
         ctx, kept = tool_context(OWNER), get_kept_call()
         call = _Call(given, given if kept is None else kept.arguments)
-        # Calls of one step run at the same time; each is to see what those before it have staged.
+        # Calls of one step run concurrently; each must see what the earlier ones have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):
             answer = await threads.run(lambda: _check_call(folder, call, _get_staged(ctx), approval=approval))
             return _make_answer(ctx, answer)
