@@ -1,4 +1,4 @@
-"""What models and tools do that they should not: the run goes on, and the model is told."""
+"""Invalid output of models and tools: the run goes on, and the model gets an error."""
 
 import asyncio
 import contextlib

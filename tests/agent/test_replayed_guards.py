@@ -1,4 +1,4 @@
-"""A run that is sent again passes what stands behind memory, and two runs never share an id."""
+"""A run that is sent again passes the processors after memory, and two runs never share an id."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

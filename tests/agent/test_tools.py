@@ -268,7 +268,7 @@ async def test_tool_without_a_name_is_refused_before_the_model_is_asked() -> Non
 
 
 class NoSchema:
-    """A type that no model can be told about."""
+    """A type that has no JSON Schema."""
 
 
 def undescribed(value: NoSchema) -> None:

@@ -1,4 +1,4 @@
-"""The tool by which a model changes working memory: behind the guards, with the turn, or not at all."""
+"""The tool by which a model changes working memory: after the guards, with the turn, or not at all."""
 
 from typing import Any
 
@@ -156,7 +156,7 @@ async def test_tool_is_described_with_its_fields(mode: Mode) -> None:
 
 
 async def test_turn_is_not_saved_when_the_tools_write_fails(store: Store, mode: Mode) -> None:
-    """What the model was told that it would be noted, and was not, is said to the caller."""
+    """A change that the tool accepted but the commit rejected is reported to the caller."""
     persistence = MessagePersistenceProcessor(store, **ADA)
     processor = WorkingMemoryProcessor("sqlite:////no/such/folder/x.db", **OPTIONS, **ADA)
 

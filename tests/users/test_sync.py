@@ -67,7 +67,7 @@ print(users.get_user_state("ann", tenant_id=1))
 
 
 def test_call_fails_with_advice_when_no_database_is_named() -> None:
-    """Without an address and without the variable the error says what to do."""
+    """Without a URL and without the variable the error says what to do."""
     code = """
 from recollect import users
 for call in (lambda: users.count_messages("ann", tenant_id=1), users.connect):
@@ -151,11 +151,11 @@ def test_call_fails_with_advice_when_the_connection_is_closed(sqlite_url: str) -
 def test_calls_from_many_threads_all_succeed(shared_url: str) -> None:
     """Threads share the connection; every message is there once, in the order of its thread's calls."""
 
-    def talk(person: int) -> list[int]:
+    def add_messages(person: int) -> list[int]:
         return [users.add_message("ann", "user", f"{person}: {n}", tenant_id=1) for n in range(20)]
 
     with users.connect(shared_url), ThreadPoolExecutor(12) as pool:
-        numbers = list(pool.map(talk, range(12)))
+        numbers = list(pool.map(add_messages, range(12)))
         history = users.get_recent_messages("ann", tenant_id=1, count=1000)
     assert all(mine == sorted(mine) for mine in numbers)
     assert [message.id for message in history] == sorted(number for mine in numbers for number in mine)

@@ -190,7 +190,7 @@ class PromptInjectionDetector(Processor):
             {"type": item.type, "start": item.start, "end": item.end, "score": item.score}
             for item in detections
         ]
-        ctx.details({self._strategy: seen, "in": list(ids)})
+        ctx.set_details({self._strategy: seen, "in": list(ids)})
         if self._strategy == "block":
             kinds = ", ".join(sorted({item.type for item in detections}))
             score = max(item.score for item in detections)
