@@ -279,7 +279,7 @@ async def test_processor_may_ask_the_runs_model_for_a_value(mode: Mode) -> None:
 
 
 @both_modes
-async def test_bad_arguments_become_a_result_that_the_model_is_told(mode: Mode) -> None:
+async def test_invalid_arguments_become_an_error_result_for_the_model(mode: Mode) -> None:
     """Arguments that are no JSON do not end the run, and the next requests are accepted."""
     broken = Say(calls=[("call_x", "add", ['{"a": 2, "b"'])])
     async with (

@@ -98,7 +98,7 @@ async def test_run_of_another_user_is_not_returned(sqlite_url: str, mode: Mode) 
 @pytest.mark.parametrize(
     ("first", "second"), [("job:1", "job"), ("job", "job:1"), ("r1", "r10"), ("r1", "r1;")]
 )
-async def test_runs_are_told_apart_when_one_id_begins_with_the_other(
+async def test_runs_are_distinct_when_one_id_begins_with_the_other(
     sqlite_url: str, first: str, second: str
 ) -> None:
     """Ids may be built from each other, and the runs be in different threads."""

@@ -97,7 +97,7 @@ class Later(Processor):
             self.done.append("given up")
 
 
-def test_what_goes_on_behind_answers_is_finished_when_an_agent_is_forgotten() -> None:
+def test_work_after_answers_is_finished_when_an_agent_is_forgotten() -> None:
     """Nobody waits for it, and nothing cuts it off."""
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])

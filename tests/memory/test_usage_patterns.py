@@ -103,7 +103,7 @@ def _ids(items: list[Item], side: str, memory: Memory | None = None) -> list[str
     return [id_of(item) for item in expand_providers(items, "input" if side == "input" else "output", memory)]
 
 
-def test_memory_goes_behind_the_guards_when_it_is_given_beside_the_lists() -> None:
+def test_memory_runs_after_the_guards_when_it_is_given_beside_the_lists() -> None:
     """`memory=` comes after the guards and before processors with `after_memory`."""
     memory = Memory()
     after, guard = AfterMemoryTrap(), KeywordBlocker()

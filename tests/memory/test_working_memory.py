@@ -206,7 +206,7 @@ class TestApi:
         for nothing in (None, False):
             assert len(Memory(working_memory=nothing).get_input_processors()) == 1
 
-    async def test_legacy_processors_are_told_of_it(self) -> None:
+    async def test_legacy_processors_see_it(self) -> None:
         """Legacy processors see it in the memory's system message."""
         seen: list[str] = []
 

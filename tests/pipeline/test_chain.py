@@ -274,7 +274,7 @@ async def test_message_dropped_in_the_result_is_neither_shown_nor_kept(mode: Mod
     assert texts(stored) == [("user", "hi")]
 
 
-async def test_text_waits_for_a_result_hook_and_passes_the_processors_behind_it() -> None:
+async def test_text_waits_for_a_result_hook_and_passes_the_processors_after_it() -> None:
     """What a holding stage releases goes through the rest of the list, tool rounds included."""
     agent = Agent(
         ScriptedModel([["Let me see.", CALL], "a long answer"], chunk_size=2),

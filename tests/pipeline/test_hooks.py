@@ -186,7 +186,7 @@ class Observes(Processor):
         (Observes(), "observes.: process_output_result changed text .*remove `observes`"),
     ],
 )
-async def test_what_was_let_out_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:
+async def test_released_text_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:
     """A processor that changes in the turn what was released gets an error that says what to do."""
     async with Memory() as memory:
         agent = Agent(
@@ -321,7 +321,7 @@ class Splitter(Processor):
 
 
 @both_modes
-async def test_text_is_whole_when_a_hook_makes_several_pieces_of_one(mode: Mode) -> None:
+async def test_text_is_whole_when_a_hook_splits_a_chunk(mode: Mode) -> None:
     """All chunks go on, in order, and the trace counts them once."""
     agent = Agent(model_of("Hello, world", mode=mode), output_processors=[Splitter()])
     result = await answer(agent, mode, "hi")

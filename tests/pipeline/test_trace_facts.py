@@ -186,7 +186,7 @@ async def test_cancelled_hook_is_counted_and_is_no_error() -> None:
     assert (entry.calls, entry.characters_in, entry.tripwire, entry.error) == (1, 1, None, None)
 
 
-async def test_text_is_released_when_the_first_piece_of_a_step_was_empty() -> None:
+async def test_text_is_released_when_the_first_chunk_of_a_step_was_empty() -> None:
     """The first words of a later step begin on a new line, after whatever came first."""
     chain = OutputChain([Bystander()], new_run())
     out: list[StreamPart] = []
@@ -222,7 +222,7 @@ async def test_wrong_return_is_an_error_in_the_trace_when_it_comes_later() -> No
     assert (entry.calls, entry.error is not None) == (2, True)
 
 
-async def test_turn_is_whole_at_each_place_when_pieces_are_changed_behind_it() -> None:
+async def test_turn_is_whole_at_each_stage_when_chunks_are_changed_after_it() -> None:
     """A memory before a guard keeps what passed it, also of chunks that the guard held back or changed."""
     async with Memory() as memory:
         text = f"a {NUMBER}, mail a@b.co, and so on"

@@ -52,7 +52,7 @@ def test_environment_names_the_database_when_connect_was_not_called(
     assert (message.id, message.content) == (number, "hi")
 
 
-def test_given_address_counts_more_than_the_environment(sqlite_url: str, tmp_path: Path) -> None:
+def test_given_url_takes_precedence_over_the_environment(sqlite_url: str, tmp_path: Path) -> None:
     """`connect(url)` does not look at RECOLLECT_DATABASE_URL, and `connect()` does."""
     code = f"""
 from recollect import users
@@ -120,7 +120,7 @@ def test_old_connection_stays_when_a_new_one_cannot_be_opened(sqlite_url: str, t
         assert users.count_messages("ann", tenant_id=1) == 0
 
 
-def test_failed_connect_leaves_no_thread_behind(tmp_path: Path) -> None:
+def test_failed_connect_leaves_no_thread(tmp_path: Path) -> None:
     """A connection that could not be opened ends the thread that it had begun."""
     before = _portal_threads()
     for _ in range(3):
@@ -208,7 +208,7 @@ def test_call_under_way_ends_when_its_connection_is_closed(sqlite_url: str) -> N
     assert outcomes[0] == "done" or isinstance(outcomes[0], StoreMisuseError)
 
 
-def test_calls_end_when_another_thread_connects_anew() -> None:
+def test_calls_end_when_another_thread_connects_again() -> None:
     """A call during a change of connections succeeds or says that it was closed, and never hangs."""
     stop = threading.Event()
     errors: list[BaseException] = []
