@@ -12,14 +12,14 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass
 class Say:
-    """A scripted answer: text in pieces, tool calls as (id, name, arguments in pieces), and how it ends."""
+    """A scripted answer: text in chunks, tool calls as (id, name, arguments in chunks), and how it ends."""
 
     texts: Sequence[str] = ()
     calls: Sequence[tuple[str, str, Sequence[str]]] = ()
     breaks: bool = False
     """Whether the connection is cut in the middle."""
     halts: bool = False
-    """Whether the server waits behind the texts until the client has gone."""
+    """Whether the server waits after the texts until the client has gone."""
     status: int = 200
 
 
@@ -95,12 +95,12 @@ async def _read_request(reader: asyncio.StreamReader) -> Json | None:
 def _deltas(say: Say) -> list[Json]:
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text} for text in say.texts]
-    for index, (call_id, name, pieces) in enumerate(say.calls):
+    for index, (call_id, name, chunks) in enumerate(say.calls):
         function = {"name": name, "arguments": ""}
         deltas.append(
             {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]}
         )
-        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in pieces]
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": chunk}}]} for chunk in chunks]
     return deltas
 
 
@@ -129,8 +129,8 @@ def _write_piece(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 def _completion(say: Say) -> Json:
     calls = [
-        {"id": call_id, "type": "function", "function": {"name": name, "arguments": "".join(pieces)}}
-        for call_id, name, pieces in say.calls
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": "".join(chunks)}}
+        for call_id, name, chunks in say.calls
     ]
     message: Json = {"role": "assistant", "content": "".join(say.texts) or None, "tool_calls": calls or None}
     choice: Json = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}

@@ -40,7 +40,7 @@ PROMPTS: dict[str, tuple[Any, str]] = {
     "an empty part": (Message("user", [TextPart("")]), "prompt: must not be empty"),
     "an empty last message": ([Message("user", "a"), Message("user", "")], "its last message says nothing"),
     "system messages alone": (Message("system", "be kind"), "prompt: must not be empty"),
-    "the assistant's words": ([Message("user", "a"), Message("assistant", "b")], "ends with an assistant"),
+    "the assistant's message": ([Message("user", "a"), Message("assistant", "b")], "ends with an assistant"),
     "a tool's words": ([{"role": "tool", "content": "x"}], "whose call is not in the prompt"),
     "a result without its call": (Message("tool", [ToolResult("c", "f", 1)]), "call is not in the prompt"),
     "a result of a call that is answered": (

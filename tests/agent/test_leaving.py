@@ -40,7 +40,7 @@ async def test_nothing_is_saved_when_a_run_is_cancelled_before_anything_was_seen
 
 
 async def _cancelled_stream(memory: Memory, *, save_partial: bool) -> list[str]:
-    """Cancel a stream after three pieces of text and return them."""
+    """Cancel a stream after three chunks of text and return them."""
     model, seen = Halting("one ", "two ", "three"), list[str]()
 
     async def consume() -> None:
@@ -74,7 +74,7 @@ async def test_what_was_seen_is_saved_when_a_stream_is_cancelled_and_that_is_ask
 
 
 async def test_nothing_is_open_when_a_stream_is_left_early() -> None:
-    """Leaving `async with` closes the model's answer at once: no task and no generator stays behind."""
+    """Leaving `async with` closes the model's answer at once: no task and no generator is left."""
     model = Halting("one ", "two ", "three")
     before = asyncio.all_tasks()
     async with Agent(model).stream("hi") as stream:
@@ -88,7 +88,7 @@ async def test_nothing_is_open_when_a_stream_is_left_early() -> None:
 
 @pytest.mark.parametrize("leave", ["break", "raise", "aclose"])
 async def test_what_was_seen_is_saved_when_a_stream_is_left_early(sqlite_url: str, leave: str) -> None:
-    """Right behind the block the partial turn is there, however the block was left."""
+    """Right after the block the partial turn is there, however the block was left."""
     model = Halting("one ", "two ", "three")
     async with Memory(sqlite_url) as memory:
         agent = Agent(model, memory=memory)

@@ -78,7 +78,7 @@ async def test_each_turn_is_contiguous_when_runs_share_a_thread(store: Store) ->
 
 
 async def test_memories_without_ids_share_nothing() -> None:
-    """Two memories on one store in memory that were told no user have users of their own."""
+    """Two memories without a user on one store in memory have users of their own."""
     store = await open_store("sqlite://")
     first, second = Memory(store), Memory(store)
     await Agent(ScriptedModel("a"), memory=first).generate("mine")

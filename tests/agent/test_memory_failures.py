@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, both_modes]
 
 
 def break_table(url: str) -> None:
-    """Take the table of messages away behind the store's back."""
+    """Drop the table of messages without the store's knowledge."""
     with closing(sqlite3.connect(sqlite_path(url))) as raw:
         raw.execute("ALTER TABLE messages RENAME TO gone")
         raw.commit()

@@ -1,4 +1,4 @@
-"""What models and tools do that they should not: the run goes on, and the model is told."""
+"""Invalid output of models and tools: the run goes on, and the model gets an error."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ async def test_no_tool_is_run_when_its_arguments_are_no_json(mode: Mode, argumen
 
 
 @pytest.mark.parametrize("name", ["", "x" * 600, "na\0me", "\ud800", "ä" * 400])
-async def test_model_is_told_when_it_calls_a_tool_that_nobody_could_name(mode: Mode, name: str) -> None:
+async def test_model_gets_an_error_when_it_calls_a_tool_of_an_invalid_name(mode: Mode, name: str) -> None:
     """A name that cannot be stored is made one; the run goes on, and the turn is kept."""
     async with Memory() as memory:
         agent = Agent(ScriptedModel([ToolCall("c1", name, {}), "fine"]), memory=memory)

@@ -120,7 +120,7 @@ async def test_instructions_are_sent_once_in_every_request(mode: Mode) -> None:
 
 
 async def test_text_streams_as_the_server_sends_it() -> None:
-    """Events have the pieces of the wire, and the end has the whole."""
+    """Events have the chunks of the wire, and the result has the whole text."""
     async with chat_server(ANSWER) as server, agent_on(server) as agent:
         events = await events_of(agent, "hi")
     assert [event.text for event in events if event.type == "text"] == ["They are ", "4 and ", "7."]
@@ -239,7 +239,7 @@ async def test_request_is_closed_when_a_stream_is_left() -> None:
 
 @both_modes
 async def test_files_go_over_the_wire_and_come_back_from_history(mode: Mode) -> None:
-    """A picture by address and one by content are sent with the text, also in the next turn."""
+    """A picture by URL and one by content are sent with the text, also in the next turn."""
     picture = FilePart("image/png", url="http://127.0.0.1/a.png")
     pixels = FilePart("image/png", data="iVBORw0KGgo=")
     async with chat_server(FINE) as server, Memory() as memory, agent_on(server, memory=memory) as agent:
@@ -279,7 +279,7 @@ async def test_processor_may_ask_the_runs_model_for_a_value(mode: Mode) -> None:
 
 
 @both_modes
-async def test_bad_arguments_become_a_result_that_the_model_is_told(mode: Mode) -> None:
+async def test_invalid_arguments_become_an_error_result_for_the_model(mode: Mode) -> None:
     """Arguments that are no JSON do not end the run, and the next requests are accepted."""
     broken = Say(calls=[("call_x", "add", ['{"a": 2, "b"'])])
     async with (

@@ -94,7 +94,7 @@ async def test_text_that_a_guard_held_back_is_not_saved_when_a_stream_is_cancell
 
 
 async def test_what_was_seen_is_saved_when_a_guard_would_edit_its_own_words_again() -> None:
-    """Stored equals seen, whatever a guard makes of text that it has let out."""
+    """Stored equals seen, whatever a guard does to text that it has released."""
     async with Memory() as memory:
         model = Halting("Pin 1234. ", "That ", "was it. ")
         seen = await cancelled(Agent(model, memory=memory, output_processors=[Pins()]), model)
@@ -133,7 +133,7 @@ async def test_block_is_left_quietly_when_saving_fails(caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("events", [1, 2, 3, 4])
 async def test_what_waits_for_its_turn_is_not_saved_when_a_stream_is_left(events: int) -> None:
-    """A guard lets out everything at once; what was not read yet was not seen, and is not kept."""
+    """A guard releases everything at once; what was not read yet was not seen, and is not kept."""
     async with Memory() as memory:
         model = ScriptedModel([["Let me see.", CALL], "It means pong."])
         agent = Agent(model, tools=[lookup], memory=memory, output_processors=[Waiter()])

@@ -26,11 +26,11 @@ class OwnError(Exception):
 
 
 class Script:
-    """A model function that says what it is told, and knows what it was shown and whether it was closed."""
+    """A model function that yields its script, and records what it was shown and whether it was closed."""
 
-    def __init__(self, *pieces: str | DeltaToolCalls | Exception) -> None:
-        """Take the pieces."""
-        self._pieces = pieces
+    def __init__(self, *parts: str | DeltaToolCalls | Exception) -> None:
+        """Take the parts."""
+        self._pieces = parts
         self.shown: list[list[pa.ModelMessage]] = []
         self.info: list[AgentInfo] = []
         self.closed = 0
@@ -42,10 +42,10 @@ class Script:
         self.shown.append(messages)
         self.info.append(info)
         try:
-            for piece in self._pieces:
-                if isinstance(piece, Exception):
-                    raise piece
-                yield piece
+            for part in self._pieces:
+                if isinstance(part, Exception):
+                    raise part
+                yield part
         finally:
             self.closed += 1
 
@@ -55,11 +55,11 @@ def model_of(script: Script) -> FunctionModel:
     return FunctionModel(stream_function=script)
 
 
-@pytest.mark.parametrize("pieces", [[OwnError("mine")], ["text", OwnError("mine")]])
-async def test_own_exception_comes_out_unchanged(pieces: list[str | Exception]) -> None:
-    """An error of a model or of the code around it is not wrapped, before the first piece and behind it."""
+@pytest.mark.parametrize("parts", [[OwnError("mine")], ["text", OwnError("mine")]])
+async def test_own_exception_comes_out_unchanged(parts: list[str | Exception]) -> None:
+    """An error of a model or of the code around it is not wrapped, before the first part and after it."""
     with pytest.raises(OwnError, match="mine"):
-        await _consumed(Script(*pieces))
+        await _consumed(Script(*parts))
 
 
 async def test_own_exception_of_the_consumer_comes_out_unchanged() -> None:
@@ -80,7 +80,7 @@ async def test_answer_is_closed_when_the_block_is_left_early() -> None:
 
 
 async def test_tool_calls_are_complete_when_the_stream_has_ended() -> None:
-    """Pieces of several calls' arguments are whole in the response, with their ids, behind the text."""
+    """Parts of several calls' arguments are whole in the response, with their ids, after the text."""
     script = Script(
         "see ",
         {0: DeltaToolCall("add", '{"a": ', tool_call_id="c0")},
@@ -143,7 +143,7 @@ async def test_messages_reach_the_model_as_they_are_given() -> None:
 
 
 async def test_text_of_the_events_is_the_text_of_the_response() -> None:
-    """The first piece comes with the start of the part and the others as deltas: together they are all."""
+    """The first chunk comes with the start of the part and the others as deltas: together they are all."""
     texts: list[str] = []
     async with direct.model_request_stream(model_of(Script("one ", "two ", "three")), REQUEST) as stream:
         async for event in stream:
@@ -175,7 +175,7 @@ def test_model_request_stream_takes_what_we_give_it() -> None:
 
 
 def test_run_stream_is_used_nowhere() -> None:
-    """`run_stream` of Pydantic AI lets out what hooks have redacted: no code of ours names it."""
+    """`run_stream` of Pydantic AI releases what hooks have redacted: no code of ours names it."""
     assert not [path for path, name in _names_in_source() if name == "run_stream"]
 
 

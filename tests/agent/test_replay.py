@@ -77,7 +77,7 @@ asyncio.run(main())
 
 @both_modes
 async def test_stored_turn_is_returned_when_the_process_was_lost(sqlite_url: str, mode: Mode) -> None:
-    """Another process that ended without closing anything has left the run behind."""
+    """Another process that ended without closing anything has stored the run."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, sqlite_url], check=False, timeout=120)  # noqa: ASYNC221 - nothing else runs here
     assert done.returncode == 0
     async with Memory(sqlite_url) as memory:
@@ -98,7 +98,7 @@ async def test_run_of_another_user_is_not_returned(sqlite_url: str, mode: Mode) 
 @pytest.mark.parametrize(
     ("first", "second"), [("job:1", "job"), ("job", "job:1"), ("r1", "r10"), ("r1", "r1;")]
 )
-async def test_runs_are_told_apart_when_one_id_begins_with_the_other(
+async def test_runs_are_distinct_when_one_id_begins_with_the_other(
     sqlite_url: str, first: str, second: str
 ) -> None:
     """Ids may be built from each other, and the runs be in different threads."""
@@ -114,7 +114,7 @@ async def test_runs_are_told_apart_when_one_id_begins_with_the_other(
 
 @both_modes
 async def test_blocked_run_can_be_sent_again(sqlite_url: str, mode: Mode) -> None:
-    """A run that left nothing behind is run anew under its id."""
+    """A run that stored nothing runs again under its id."""
     async with Memory(sqlite_url) as memory:
         failing = Agent(ScriptedModel([RuntimeError("down")]), memory=memory)
         with pytest.raises(RuntimeError, match="down"):
@@ -136,7 +136,7 @@ async def test_runs_without_an_id_are_never_the_same(sqlite_url: str) -> None:
 
 
 async def test_many_turns_of_one_run_id_keep_their_tool_ids_apart(sqlite_url: str) -> None:
-    """A model that numbers its calls anew in every turn is shown each with its own result."""
+    """A model that starts the numbers of its calls again in every turn is shown each with its own result."""
     calls = [ToolCall("call-0", "lookup", {"word": word}) for word in ("a", "b")]
     async with Memory(sqlite_url) as memory:
         model = model_of(calls[0], "A.", calls[1], "B.")

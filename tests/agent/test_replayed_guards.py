@@ -1,4 +1,4 @@
-"""A run that is sent again passes what stands behind memory, and two runs never share an id."""
+"""A run that is sent again passes the processors after memory, and two runs never share an id."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("guard", "shown"), [(WordLimit(2), "the secret"), (Summarizer(10), "the secret... [summarized]")]
 )
-async def test_guard_behind_memory_sees_a_run_that_is_sent_again(
+async def test_guard_after_memory_sees_a_run_that_is_sent_again(
     sqlite_url: str, mode: Mode, guard: Processor, shown: str
 ) -> None:
     """What is stored is the full text, what is shown the edited one, the second time as the first."""
@@ -45,7 +45,7 @@ async def test_guard_behind_memory_sees_a_run_that_is_sent_again(
 
 
 @both_modes
-async def test_run_that_is_sent_again_can_be_blocked_behind_memory(sqlite_url: str, mode: Mode) -> None:
+async def test_run_that_is_sent_again_can_be_blocked_after_memory(sqlite_url: str, mode: Mode) -> None:
     """A guard that was added later still has its say."""
     async with Memory(sqlite_url) as memory:
         await Agent(model_of("awful"), memory=memory).generate("q", run_id="r1", **ADA)

@@ -37,7 +37,7 @@ def test_turns_are_remembered_when_called_from_sync_code(sqlite_url: str) -> Non
 
 
 def test_many_calls_work_on_the_same_data(sqlite_url: str) -> None:
-    """A hundred calls one after the other are a hundred turns, each told of the ones before."""
+    """A hundred calls one after the other are a hundred turns, each shown the ones before."""
     model = model_of("ok")
     agent = Agent(model, memory=Memory(sqlite_url, last_messages=None))
     for number in range(100):
@@ -50,13 +50,13 @@ def test_threads_may_share_an_agent(sqlite_url: str) -> None:
     """Calls from several threads are answered, each in its own conversation."""
     agent = Agent(model_of("ok"), memory=Memory(sqlite_url))
 
-    def talk(number: int) -> int:
+    def run_turns(number: int) -> int:
         for _ in range(5):
             agent.sync.generate("hi", resource_id=f"user {number}", thread_id="t")
         return len(agent.sync.generate("hi", resource_id=f"user {number}", thread_id="t").prompt)
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(talk, range(16))) == [11] * 16
+        assert list(pool.map(run_turns, range(16))) == [11] * 16
 
 
 def test_sync_and_async_calls_see_the_same_file(sqlite_url: str) -> None:
@@ -146,16 +146,16 @@ class GivingUp(Processor):
 
 
 def test_sync_callers_get_an_error_when_something_inside_was_cancelled() -> None:
-    """Nobody waits for ever, and nobody is told of a connection that there never was."""
+    """Nobody waits for ever, and no error names a connection that never was."""
     agent = Agent(model_of("never said"), input_processors=[GivingUp()])
-    with pytest.raises(RecollectError, match="gave up"):
+    with pytest.raises(RecollectError, match="cancelled from inside"):
         agent.sync.generate("hi")
     with pytest.raises(RecollectError, match="cancelled"):
         list(agent.sync.stream("hi"))
 
 
 def test_stream_ends_with_an_error_when_its_agent_is_closed() -> None:
-    """Whoever reads a sync stream is told that its thread is gone."""
+    """The reader of a sync stream gets an error that its thread is gone."""
     agent = Agent(model_of("one two three"))
     events = agent.sync.stream("hi")
     next(events)
@@ -184,13 +184,13 @@ def test_what_the_model_was_shown_is_known_after_a_failed_sync_call() -> None:
 def test_context_does_not_grow_with_the_number_of_agents() -> None:
     """What agents were shown goes with them."""
 
-    async def talk() -> int:
+    async def run_agent() -> int:
         before = len(contextvars.copy_context())
         for _ in range(20):
             await Agent(model_of("one")).generate("a")
         return len(contextvars.copy_context()) - before
 
-    assert asyncio.run(talk()) <= 1
+    assert asyncio.run(run_agent()) <= 1
     gc.collect()
     assert len(shown_in_this_context()) <= 1
 

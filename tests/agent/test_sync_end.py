@@ -23,7 +23,7 @@ agent = Agent("offline", memory=Memory({url!r}, user_id="ada"))
 agent.sync.generate("hi", thread_id="t")
 {rest}
 """
-"""A program that talks once and ends without closing anything."""
+"""A program that runs one turn and ends without closing anything."""
 
 WARNINGS = """
 import warnings
@@ -73,7 +73,7 @@ def test_the_thread_ends_with_its_agent(tmp_path: Path, sqlite_url: str) -> None
 
 
 class Later(Processor):
-    """Goes on behind the answer."""
+    """Goes on after the answer."""
 
     id = "later"
 
@@ -97,7 +97,7 @@ class Later(Processor):
             self.done.append("given up")
 
 
-def test_what_goes_on_behind_answers_is_finished_when_an_agent_is_forgotten() -> None:
+def test_work_after_answers_is_finished_when_an_agent_is_forgotten() -> None:
     """Nobody waits for it, and nothing cuts it off."""
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])
@@ -120,11 +120,11 @@ def test_what_goes_on_is_given_up_when_an_agent_is_closed() -> None:
     later.may_end.set()
 
 
-def test_what_never_ends_by_itself_is_given_up_behind_a_forgotten_agent(
+def test_endless_work_of_a_forgotten_agent_is_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A thread that nobody can reach any more does not stay for ever."""
-    monkeypatch.setattr("recollect.concurrency.portal._LONGEST_FINISH", 0.1)
+    monkeypatch.setattr("recollect.concurrency.portal._MAX_FINISH_SECONDS", 0.1)
     before = set(portal_threads())
     later = Later()
     agent = Agent(model_of("ok"), input_processors=[later])
@@ -157,7 +157,7 @@ def test_store_is_closed_when_the_end_of_the_loop_cancels_its_closing(
     path = tmp_path / "store.db"
     tasks: list[asyncio.Task[object]] = []
 
-    async def talk() -> None:
+    async def write_and_leave() -> None:
         store = await open_store(f"sqlite:///{path}")
         for number in range(writes):
             turn = [Message("user", f"{number}"), Message("assistant", "ok")]
@@ -170,6 +170,6 @@ def test_store_is_closed_when_the_end_of_the_loop_cancels_its_closing(
         async with open_store(f"sqlite:///{path}") as store:
             return len(await store.last_messages(None, scope=Scope(None, "ada", "t")))
 
-    asyncio.run(talk())
+    asyncio.run(write_and_leave())
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]
     assert asyncio.run(read()) % 2 == 0

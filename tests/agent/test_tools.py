@@ -95,7 +95,9 @@ FAILURES = {
 
 @both_modes
 @pytest.mark.parametrize(("call", "problem"), FAILURES.values(), ids=FAILURES.keys())
-async def test_model_is_told_when_a_tool_cannot_answer(mode: Mode, call: ToolCall, problem: str) -> None:
+async def test_model_gets_an_error_when_a_tool_cannot_answer(
+    mode: Mode, call: ToolCall, problem: str
+) -> None:
     """Whatever goes wrong becomes a result, marked as an error, and the run goes on."""
     async with Memory() as memory:
         model = model_of(call, "I see.", mode=mode)
@@ -268,7 +270,7 @@ async def test_tool_without_a_name_is_refused_before_the_model_is_asked() -> Non
 
 
 class NoSchema:
-    """A type that no model can be told about."""
+    """A type that has no JSON Schema."""
 
 
 def undescribed(value: NoSchema) -> None:

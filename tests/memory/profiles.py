@@ -10,24 +10,24 @@ EMAIL = re.compile(r"email is (\S+)")
 TOPIC = re.compile(r"about ([\w ]+)")
 
 
-def note_email(talk: str, current: dict[str, object]) -> dict[str, object]:
+def note_email(conversation: str, current: dict[str, object]) -> dict[str, object]:
     """Note the last e-mail address that was named."""
     del current
-    found = EMAIL.findall(talk)
+    found = EMAIL.findall(conversation)
     return {"email": found[-1].rstrip(".")} if found else {}
 
 
-def note_topic(talk: str, current: dict[str, object]) -> dict[str, object]:
-    """Note what the talk is about."""
+def note_topic(conversation: str, current: dict[str, object]) -> dict[str, object]:
+    """Note what the conversation is about."""
     del current
-    found = TOPIC.search(talk)
+    found = TOPIC.search(conversation)
     return {"topic": found[1]} if found else {}
 
 
-def note_all(talk: str, current: dict[str, object]) -> dict[str, object]:
+def note_all(conversation: str, current: dict[str, object]) -> dict[str, object]:
     """Note everything that was said."""
     del current
-    return {"context": talk}
+    return {"context": conversation}
 
 
 class NotingModel:
@@ -57,9 +57,9 @@ class Slow:
         self.asked = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def note(self, talk: str, current: dict[str, object]) -> dict[str, object]:
+    async def note(self, conversation: str, current: dict[str, object]) -> dict[str, object]:
         """Say that it was asked, wait, and answer."""
-        del talk, current
+        del conversation, current
         self.asked.set()
         await self.go_on.wait()
         return self._answer

@@ -1,4 +1,4 @@
-"""A blocked turn leaves nothing behind: every row is as it was, wherever in the pipeline the block was."""
+"""A blocked turn leaves no trace: every row is as it was, wherever in the pipeline the block was."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tests.support.agents import (
 )
 from tests.support.guards import Bystander, Hoarder, KeywordBlocker, Moderation, SsnGuard
 from tests.support.traps import (
-    BehindMemoryTrap,
+    AfterMemoryTrap,
     CallTrap,
     FlushTrap,
     InputTrap,
@@ -48,19 +48,19 @@ class Place:
 
 PLACES = {
     "input before memory": Place(lambda trap, memory: ([trap, memory], [memory]), InputTrap),
-    "input behind memory": Place(lambda trap, memory: ([trap, memory], [memory]), BehindMemoryTrap),
-    "input behind memory in the list": Place(lambda trap, memory: ([memory, trap], [memory]), InputTrap),
+    "input after memory": Place(lambda trap, memory: ([trap, memory], [memory]), AfterMemoryTrap),
+    "input after memory in the list": Place(lambda trap, memory: ([memory, trap], [memory]), InputTrap),
     "tool call before memory": Place(lambda trap, memory: ([memory], [trap, memory]), CallTrap),
-    "tool call behind memory": Place(lambda trap, memory: ([memory], [memory, trap]), CallTrap),
+    "tool call after memory": Place(lambda trap, memory: ([memory], [memory, trap]), CallTrap),
     "tool result before memory": Place(lambda trap, memory: ([trap, memory], [memory]), ToolResultTrap),
-    "tool result behind memory": Place(lambda trap, memory: ([memory, trap], [memory]), ToolResultTrap),
+    "tool result after memory": Place(lambda trap, memory: ([memory, trap], [memory]), ToolResultTrap),
     "stream before memory": Place(lambda trap, memory: ([memory], [trap, memory]), StreamTrap),
-    "stream behind memory": Place(lambda trap, memory: ([memory], [memory, trap]), StreamTrap),
-    "stream behind a hoarder": Place(lambda trap, memory: ([memory], [memory, Hoarder(), trap]), StreamTrap),
+    "stream after memory": Place(lambda trap, memory: ([memory], [memory, trap]), StreamTrap),
+    "stream after a hoarder": Place(lambda trap, memory: ([memory], [memory, Hoarder(), trap]), StreamTrap),
     "flush before memory": Place(lambda trap, memory: ([memory], [trap, memory]), FlushTrap),
-    "flush behind memory": Place(lambda trap, memory: ([memory], [memory, trap]), FlushTrap),
+    "flush after memory": Place(lambda trap, memory: ([memory], [memory, trap]), FlushTrap),
     "result before memory": Place(lambda trap, memory: ([memory], [trap, memory]), ResultTrap),
-    "result behind memory": Place(lambda trap, memory: ([memory], [memory, trap]), ResultTrap),
+    "result after memory": Place(lambda trap, memory: ([memory], [memory, trap]), ResultTrap),
 }
 
 each_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
@@ -168,7 +168,7 @@ async def test_all_rows_are_as_before_when_a_guard_beside_others_trips(
 async def test_no_thread_appears_when_the_first_turn_of_a_user_is_blocked(
     sqlite_url: str, mode: Mode
 ) -> None:
-    """A user whose first turn was blocked behind memory does not exist afterwards."""
+    """A user whose first turn was blocked after memory does not exist afterwards."""
     async with Memory(sqlite_url) as memory:
         await memory.list_threads(**ADA)
         before = dump(sqlite_url)
@@ -221,13 +221,15 @@ async def test_no_tool_runs_when_a_call_is_blocked(memory: Memory, mode: Mode) -
     assert ran == []
 
 
-@pytest.mark.parametrize("behind", [True, False])
-async def test_trip_event_says_how_much_was_released(memory: Memory, mode: Mode, *, behind: bool) -> None:
+@pytest.mark.parametrize("memory_first", [True, False])
+async def test_trip_event_says_how_much_was_released(
+    memory: Memory, mode: Mode, *, memory_first: bool
+) -> None:
     """What had been shown before the trip is counted in the trip, and the stream ends with it."""
     outputs: list[Item] = [Bystander(), StreamTrap()]
     agent = Agent(
         model_of("1234567 pong 89", mode=mode),
-        output_processors=[memory, *outputs] if behind else [*outputs, memory],
+        output_processors=[memory, *outputs] if memory_first else [*outputs, memory],
     )
     if mode == "generate":
         trip = (await agent.generate("hi", **ADA)).tripwire

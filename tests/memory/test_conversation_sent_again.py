@@ -23,26 +23,26 @@ class LastWord(Processor):
 
 
 class Client:
-    """Keeps the talk as plain dicts and sends all of it with every prompt."""
+    """Keeps the conversation as plain dicts and sends all of it with every prompt."""
 
     def __init__(self, agent: Agent, mode: Mode, *before: dict[str, str]) -> None:
         """Begin with what the client shows before anything was said."""
         self._agent = agent
         self._mode: Mode = mode
-        self.talk: list[dict[str, str]] = list(before)
+        self.messages: list[dict[str, str]] = list(before)
 
     async def say(self, text: str) -> str:
-        """Send the talk and one more message, and take in the answer."""
-        self.talk.append({"role": "user", "content": text})
-        result = await answer(self._agent, self._mode, self.talk, **ADA)
+        """Send the conversation and one more message, and take in the answer."""
+        self.messages.append({"role": "user", "content": text})
+        result = await answer(self._agent, self._mode, self.messages, **ADA)
         if result.text:
-            self.talk.append({"role": "assistant", "content": result.text})
+            self.messages.append({"role": "assistant", "content": result.text})
         return result.text
 
 
 def said(client: Client) -> list[tuple[str, str]]:
     """Return what a client holds in the form of `texts`."""
-    return [(entry["role"], entry["content"]) for entry in client.talk]
+    return [(entry["role"], entry["content"]) for entry in client.messages]
 
 
 @pytest.mark.parametrize("last_messages", [0, 2, 10, None])
@@ -114,14 +114,14 @@ async def test_edited_question_is_added_when_a_client_goes_back(mode: Mode) -> N
         client = Client(Agent(model_of("A1", "A2", "B2", mode=mode), memory=memory), mode)
         await client.say("u1")
         await client.say("u2")
-        del client.talk[2:]
+        del client.messages[2:]
         await client.say("u2 in other words")
         stored = await memory.get_messages(**ADA)
     assert [m.text for m in stored] == ["u1", "A1", "u2", "A2", "u2 in other words", "B2"]
 
 
 async def test_greeting_of_the_client_is_kept_once(mode: Mode) -> None:
-    """What a client shows before the first question is part of the talk from then on."""
+    """What a client shows before the first question is part of the conversation from then on."""
     async with Memory() as memory:
         agent = Agent(model_of("A1", "A2", mode=mode), memory=memory)
         client = Client(agent, mode, {"role": "assistant", "content": "Welcome!"})
@@ -141,7 +141,7 @@ async def test_two_messages_at_once_are_kept_when_one_was_said_before(mode: Mode
 
 
 async def test_foreign_history_is_kept_when_one_answer_is_the_same_by_chance(mode: Mode) -> None:
-    """A short word in the middle of another talk does not make it a resent one."""
+    """A short word in the middle of another conversation does not count as sent again."""
     async with Memory() as memory:
         agent = Agent(model_of("ok", mode=mode), memory=memory)
         await answer(agent, mode, "old", **ADA)

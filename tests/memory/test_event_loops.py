@@ -80,7 +80,7 @@ def test_nobody_complains_when_a_memory_is_forgotten_and_its_loop_ends(
     """The end of the loop may cancel the closing of the store, also before it began."""
     url = request.getfixturevalue(engine)
 
-    async def talk() -> None:
+    async def save_and_leave() -> None:
         memory = Memory(url)
         await memory.add_message("user", "hi", **ADA)
         del memory
@@ -88,7 +88,7 @@ def test_nobody_complains_when_a_memory_is_forgotten_and_its_loop_ends(
         for _ in range(moments):
             await asyncio.sleep(0)
 
-    asyncio.run(talk())
+    asyncio.run(save_and_leave())
     gc.collect()
     assert caplog.messages == []
 

@@ -124,7 +124,7 @@ async def test_both_sides_agree_when_one_processor_serves_both(store: Store) -> 
 
 
 async def test_system_messages_do_not_count_when_they_are_not_shown(store: Store) -> None:
-    """Ten stored rules behind three messages of the user leave all three in sight."""
+    """Ten stored rules after three messages of the user leave all three in the prompt."""
     rules = [Message("system", f"rule {index}") for index in range(10)]
     await store.append_turn([*conversation(3), *rules], scope=THREAD)
     view = await show_prompt(MessageHistoryProcessor(store, last_messages=2), PROMPT)

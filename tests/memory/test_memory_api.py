@@ -27,7 +27,7 @@ def memory(store: Store) -> Memory:
     return Memory(store, tenant_id=None, resource_id="ada")
 
 
-def talk(count: int) -> list[Message]:
+def make_messages(count: int) -> list[Message]:
     """Return numbered messages of the user."""
     return [Message("user", f"message {index}", id=f"m{index}") for index in range(count)]
 
@@ -42,7 +42,7 @@ async def test_unknown_thread_is_empty_when_read(memory: Memory) -> None:
 
 async def test_messages_are_kept_in_order_when_saved(memory: Memory) -> None:
     """`save_messages` returns what is stored, system messages included."""
-    saved = await memory.save_messages([Message("system", "be kind", id="s"), *talk(2)])
+    saved = await memory.save_messages([Message("system", "be kind", id="s"), *make_messages(2)])
     assert [message.id for message in saved] == ["s", "m0", "m1"]
     assert [message.position for message in saved] == [1, 2, 3]
     assert await memory.get_messages() == saved
@@ -52,7 +52,7 @@ async def test_messages_are_kept_in_order_when_saved(memory: Memory) -> None:
 
 async def test_thousands_of_messages_are_returned_when_saved_at_once(memory: Memory) -> None:
     """A save that succeeds does not end with an error about its size."""
-    saved = await memory.save_messages(talk(1001))
+    saved = await memory.save_messages(make_messages(1001))
     assert len(saved) == len(await memory.get_messages()) == 1001
 
 
@@ -64,7 +64,7 @@ async def test_message_is_returned_when_added(memory: Memory) -> None:
 
 async def test_wrong_messages_are_refused_when_saved(memory: Memory) -> None:
     """What is no message, or has an id twice, is refused whole."""
-    for bad in ([{"role": "user", "content": "x"}], [talk(1)[0], talk(1)[0]], ["text"]):
+    for bad in ([{"role": "user", "content": "x"}], [make_messages(1)[0], make_messages(1)[0]], ["text"]):
         with pytest.raises(InvalidArgumentError):
             await memory.save_messages(bad)  # pyright: ignore[reportArgumentType] - a wrong use
     assert await memory.get_messages() == []
@@ -72,7 +72,7 @@ async def test_wrong_messages_are_refused_when_saved(memory: Memory) -> None:
 
 async def test_last_messages_and_named_ones_are_remembered(memory: Memory) -> None:
     """`remember_messages` takes the end of the thread, and others by id with their neighbours."""
-    await memory.save_messages(talk(20))
+    await memory.save_messages(make_messages(20))
     assert [m.id for m in await memory.remember_messages()] == [f"m{n}" for n in range(10, 20)]
     assert [m.id for m in await memory.remember_messages(2)] == ["m18", "m19"]
     found = await memory.remember_messages(2, include=["m5", "m18"], with_previous=1, with_next=1)
@@ -81,7 +81,7 @@ async def test_last_messages_and_named_ones_are_remembered(memory: Memory) -> No
 
 async def test_messages_are_gone_when_deleted(memory: Memory) -> None:
     """Messages are deleted by id or by themselves; the count is of what is gone."""
-    saved = await memory.save_messages(talk(4))
+    saved = await memory.save_messages(make_messages(4))
     assert await memory.delete_messages(["m0", saved[2], "unknown"]) == 2
     assert [message.id for message in await memory.get_messages()] == ["m1", "m3"]
 

@@ -28,7 +28,7 @@ PROMPT = Message("user", "hi", id="prompt")
 
 
 async def fill(store: Store, threads: int = 3, each: int = 3) -> None:
-    """Let a user talk in several threads."""
+    """Save messages of a user in several threads."""
     for thread in range(threads):
         messages = [Message("user", f"thread {thread} message {number}") for number in range(each)]
         await store.append_turn(messages, scope=Scope(None, "ada", f"other {thread}"))
@@ -100,7 +100,7 @@ async def test_other_users_are_never_brought_in(store: Store, mode: Mode) -> Non
 @pytest.mark.parametrize("mark", ["</memory>", "< / MEMORY >", "<memory label='x'>", "<\n/memory"])
 def test_fence_cannot_be_left_from_within(mark: str) -> None:
     """What looks like the fence's own marks is neutralise, in the text and in the label."""
-    text = fence_text(f"label {mark}", f"before {mark} behind")
+    text = fence_text(f"label {mark}", f"before {mark} after")
     assert text.lower().replace(" ", "").replace("\n", "").count("<memory") == 1
     assert text.lower().replace(" ", "").replace("\n", "").count("</memory") == 1
     assert text.endswith("</memory>")

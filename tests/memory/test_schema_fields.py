@@ -127,7 +127,7 @@ DOES_NOT_FIT: list[tuple[dict[str, Any], str]] = [
 
 
 def test_model_is_read_by_its_field_names() -> None:
-    """Fields are named as in Python, and the model is told what they are for."""
+    """Fields are named as in Python, and the model gets their descriptions."""
     fields = read_schema(Profile)
     assert fields.names == ("name", "age", "born", "home", "tags")
     assert "how to address them" in fields.describe()

@@ -54,8 +54,8 @@ async def test_own_ids_are_used_when_the_run_names_none(store: Store, recaller: 
     assert "cello" in await show_recalled(processor, "Who plays the cello?", new_run())
 
 
-async def test_store_is_opened_by_address_when_given_one(sqlite_url: str) -> None:
-    """An address will do in place of a store."""
+async def test_store_is_opened_by_url_when_given_one(sqlite_url: str) -> None:
+    """A URL works in place of a store."""
     handle = StoreHandle(sqlite_url)
     await (await handle.get()).append_turn([Message("user", SAID[0])], scope=OLD)
     assert "cello" in await show_recalled(SemanticRecallProcessor(handle, embedder=None), "cello")

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 from tests.support.guards import Bystander, KeywordBlocker, Moderation, SsnGuard
-from tests.support.traps import BehindMemoryTrap
+from tests.support.traps import AfterMemoryTrap
 
 from recollect import (
     Agent,
@@ -103,11 +103,11 @@ def _ids(items: list[Item], side: str, memory: Memory | None = None) -> list[str
     return [id_of(item) for item in expand_providers(items, "input" if side == "input" else "output", memory)]
 
 
-def test_memory_goes_behind_the_guards_when_it_is_given_beside_the_lists() -> None:
-    """`memory=` comes behind the guards and before what wants to run behind memory."""
+def test_memory_runs_after_the_guards_when_it_is_given_beside_the_lists() -> None:
+    """`memory=` comes after the guards and before processors with `after_memory`."""
     memory = Memory()
-    behind, guard = BehindMemoryTrap(), KeywordBlocker()
-    assert _ids([guard, behind], "input", memory) == ["keyword-blocker", "message-history", behind.id]
+    after, guard = AfterMemoryTrap(), KeywordBlocker()
+    assert _ids([guard, after], "input", memory) == ["keyword-blocker", "message-history", after.id]
     assert _ids([guard], "input", memory) == ["keyword-blocker", "message-history"]
     answers = SsnGuard(name="answers")
     answers.after_memory = True

@@ -187,7 +187,7 @@ class TestTenant:
     """A memory is of one tenant, or each call names its own."""
 
     async def test_a_call_that_names_another_tenant_is_an_error(self, store: Store) -> None:
-        """A memory that was told no tenant is of tenant None, on both engines."""
+        """A memory without a tenant belongs to tenant None, on both engines."""
         for own, other in ((None, 1), (1, None), (2, 1)):
             memory = Memory(store, tenant_id=own, user_id="ada")
             await memory.add_message("user", "hi")

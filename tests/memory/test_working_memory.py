@@ -39,10 +39,10 @@ class TestTurns:
 
     async def test_injected_memory_is_never_extracted(self, store: Store, mode: Mode) -> None:
         """What memory put into the prompt is not taken for something that somebody said."""
-        talks: list[str] = []
+        conversations: list[str] = []
 
-        def note(talk: str, current: dict[str, object]) -> dict[str, object]:
-            talks.append(talk)
+        def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
+            conversations.append(conversation)
             return {"name": f"{current.get('name', '')}x"}
 
         memory = Memory(store, working_memory={"template": "Name: {{name}}", "extractor": note})
@@ -52,20 +52,20 @@ class TestTurns:
         for _ in range(3):
             await answer(agent, mode, "hello", **ADA)
         assert all("UNIQUE" in shown[0].text for shown in model.shown)
-        assert talks == ["user: hello\nassistant: ok"] * 3
+        assert conversations == ["user: hello\nassistant: ok"] * 3
 
-    @pytest.mark.parametrize("case", ["moderation", "trap behind memory", "error behind memory"])
+    @pytest.mark.parametrize("case", ["moderation", "trap after memory", "error after memory"])
     async def test_blocked_or_failed_turn_changes_nothing(self, store: Store, mode: Mode, case: str) -> None:
         """Wherever the block stands, nothing is asked and nothing written."""
         model = NotingModel({"email": "x"})
         memory = Memory(store, working_memory={"template": "{{email}}", "extractor": model.model})
         lists = {
             "moderation": [Moderation(), memory],
-            "trap behind memory": [memory, ResultTrap()],
-            "error behind memory": [memory, ResultTrap(ValueError("broken"))],
+            "trap after memory": [memory, ResultTrap()],
+            "error after memory": [memory, ResultTrap(ValueError("broken"))],
         }
         agent = Agent(model_of("an awful thing", mode=mode), output_processors=lists[case])
-        if case == "error behind memory":
+        if case == "error after memory":
             with pytest.raises(ValueError, match="broken"):
                 await answer(agent, mode, "hi", **ADA)
         else:
@@ -105,7 +105,7 @@ class TestTurns:
         entry = result.trace.find("working-memory", "commit")
         assert entry is not None
         assert len(entry.notes) == 1
-        assert entry.notes[0].startswith("the extraction was skipped: this model cannot be asked")
+        assert entry.notes[0].startswith("the extraction was skipped: local models")
         assert (result.saved, entry.error, caplog.text) == (True, None, "")
 
     async def test_replayed_run_is_not_learned_from_again(self, store: Store, mode: Mode) -> None:
@@ -206,7 +206,7 @@ class TestApi:
         for nothing in (None, False):
             assert len(Memory(working_memory=nothing).get_input_processors()) == 1
 
-    async def test_legacy_processors_are_told_of_it(self) -> None:
+    async def test_legacy_processors_see_it(self) -> None:
         """Legacy processors see it in the memory's system message."""
         seen: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Working memory where turns fail, changes are odd, or late work overtakes."""
+"""Working memory where turns fail, changes are odd, or background tasks overtake."""
 
 import asyncio
 from typing import Any
@@ -67,9 +67,9 @@ async def test_later_turn_wins_when_an_earlier_one_is_learned_from_slowly() -> N
     """What goes on after answers is done in the order of the turns."""
     gates = {"Rome": asyncio.Event(), "Paris": asyncio.Event()}
 
-    async def note(talk: str, current: dict[str, object]) -> dict[str, object]:
+    async def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
         del current
-        city = "Rome" if "Rome" in talk else "Paris"
+        city = "Rome" if "Rome" in conversation else "Paris"
         await gates[city].wait()
         return {"city": city}
 
@@ -88,8 +88,8 @@ async def test_later_turn_wins_when_an_earlier_one_is_learned_from_slowly() -> N
 async def test_list_is_emptied_when_that_is_all_that_is_said() -> None:
     """An empty list replaces one; in a model's half-filled form it says nothing."""
 
-    def note(talk: str, current: dict[str, object]) -> dict[str, object]:
-        del talk, current
+    def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
+        del conversation, current
         return {"city": "Rome", "tags": []}
 
     options: dict[str, Any] = {"template": TEMPLATE, "extractor": note}

@@ -1,4 +1,4 @@
-"""The tool by which a model changes working memory: behind the guards, with the turn, or not at all."""
+"""The tool by which a model changes working memory: after the guards, with the turn, or not at all."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ async def test_blocked_turn_leaves_nothing(store: Store, mode: Mode, guard: type
     assert (await store.erase(scope=Scope(None, "ada"))).total == 0
 
 
-async def test_wrong_changes_are_told_to_the_model_and_not_kept(store: Store, mode: Mode) -> None:
+async def test_invalid_changes_are_reported_to_the_model_and_not_stored(store: Store, mode: Mode) -> None:
     """Unknown fields, something that is no object, or a missing argument: the tool says what is wrong."""
     memory = Memory(store, working_memory=OPTIONS)
     wrong = ToolCall("call-3", "update_working_memory", {"note": "x"})
@@ -95,7 +95,7 @@ async def test_refused_change_is_not_kept_when_its_id_is_used_again(store: Store
     assert await memory.get_working_memory(**ADA) == {"city": "Rome"}
 
 
-async def test_change_that_no_longer_fits_behind_the_guard_is_refused(store: Store, mode: Mode) -> None:
+async def test_change_that_is_invalid_after_the_guard_is_rejected(store: Store, mode: Mode) -> None:
     """The tool took it, but what the guard left of it does not fit: traced, and nothing written."""
     schema = {"properties": {"email": {"type": "string", "pattern": "example"}}}
     memory = Memory(store, working_memory={"schema": schema, "tool": True})
@@ -156,7 +156,7 @@ async def test_tool_is_described_with_its_fields(mode: Mode) -> None:
 
 
 async def test_turn_is_not_saved_when_the_tools_write_fails(store: Store, mode: Mode) -> None:
-    """What the model was told that it would be noted, and was not, is said to the caller."""
+    """A change that the tool accepted but the commit rejected is reported to the caller."""
     persistence = MessagePersistenceProcessor(store, **ADA)
     processor = WorkingMemoryProcessor("sqlite:////no/such/folder/x.db", **OPTIONS, **ADA)
 

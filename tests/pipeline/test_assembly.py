@@ -51,7 +51,7 @@ def test_wrong_list_is_refused(side: str, value: object, problem: str) -> None:
 
 @pytest.mark.parametrize("value", ["sqlite:///x", Memory, [Memory()], SsnGuard()])
 def test_wrong_memory_is_refused(value: Any) -> None:  # noqa: ANN401 - wrong on purpose
-    """`memory=` takes a memory, not its address, its class, a list or a processor."""
+    """`memory=` takes a memory, not its URL, its class, a list or a processor."""
     with pytest.raises(InvalidArgumentError, match="use a Memory") as caught:
         Agent("offline", memory=value)
     assert caught.value.argument == "memory"

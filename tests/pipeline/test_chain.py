@@ -228,7 +228,7 @@ async def test_message_added_in_the_result_is_shown_and_kept(mode: Mode) -> None
 
 
 class Signs(Processor):
-    """Adds a message before and one behind the finished answer."""
+    """Adds a message before and one after the finished answer."""
 
     id = "signs"
 
@@ -274,8 +274,8 @@ async def test_message_dropped_in_the_result_is_neither_shown_nor_kept(mode: Mod
     assert texts(stored) == [("user", "hi")]
 
 
-async def test_text_waits_for_a_result_hook_and_passes_the_processors_behind_it() -> None:
-    """What a holding stage lets out goes through the rest of the list, tool rounds included."""
+async def test_text_waits_for_a_result_hook_and_passes_the_processors_after_it() -> None:
+    """What a holding stage releases goes through the rest of the list, tool rounds included."""
     agent = Agent(
         ScriptedModel([["Let me see.", CALL], "a long answer"], chunk_size=2),
         tools=[lookup],
@@ -290,7 +290,7 @@ async def test_text_waits_for_a_result_hook_and_passes_the_processors_behind_it(
 
 
 async def test_text_streams_on_when_nobody_must_wait() -> None:
-    """Without a holding stage every piece is released as it comes, memory or not."""
+    """Without a holding stage every chunk is released as it comes, memory or not."""
     async with Memory() as memory:
         events = await events_of(Agent(ScriptedModel("abcdef", chunk_size=2), memory=memory), "hi")
     assert [event.text for event in events if event.text] == ["ab", "cd", "ef"]

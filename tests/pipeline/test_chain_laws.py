@@ -93,7 +93,7 @@ class Outcome:
 async def outcome(
     replies: Sequence[Reply], inputs: Sequence[Processor], outputs: Sequence[Processor]
 ) -> Outcome:
-    """Stream one run, with memory behind the guards, and return what came of it."""
+    """Stream one run, with memory after the guards, and return what came of it."""
     async with Memory() as memory:
         agent = Agent(
             ScriptedModel(replies),
@@ -146,7 +146,7 @@ async def test_what_streamed_is_what_is_stored(
 async def test_chunking_does_not_matter_when_guards_stand_in_a_row(
     chunks: list[str], guards: list[Callable[[], Processor]]
 ) -> None:
-    """The same answer in one piece or in many is shown and kept alike."""
+    """The same answer in one chunk or in many is shown and kept alike."""
     whole = await outcome(["".join(chunks)], [], [make() for make in guards])
     assert await outcome([chunks], [], [make() for make in guards]) == whole
 

@@ -91,9 +91,9 @@ class DropsCallMessages(Processor):
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Drop them, and put a remark beside the result."""
         del ctx
-        return [self._remarked(m) for m in messages if not m.tool_calls]
+        return [self._add_remark(m) for m in messages if not m.tool_calls]
 
-    def _remarked(self, message: Message) -> Message:
+    def _add_remark(self, message: Message) -> Message:
         return message
 
 
@@ -102,7 +102,7 @@ class Remarks(DropsCallMessages):
 
     id = "remarks"
 
-    def _remarked(self, message: Message) -> Message:
+    def _add_remark(self, message: Message) -> Message:
         if not message.tool_results:
             return message
         return message.replace(role="assistant", content=[*message.parts, *Message("user", "seen").parts])
@@ -140,7 +140,7 @@ class TooLate(Processor):
         return [part]
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Change what was let out."""
+        """Change what was released."""
         del ctx
         return [m.replace(content="else") if m.role == "assistant" else m for m in messages]
 
@@ -186,8 +186,8 @@ class Observes(Processor):
         (Observes(), "observes.: process_output_result changed text .*remove `observes`"),
     ],
 )
-async def test_what_was_let_out_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:
-    """A processor that changes in the turn what is shown already is told what to do."""
+async def test_released_text_is_never_edited_again(mode: Mode, processor: Processor, problem: str) -> None:
+    """A processor that changes in the turn what was released gets an error that says what to do."""
     async with Memory() as memory:
         agent = Agent(
             model_of(["See.", CALL], "ok", mode=mode), tools=[lookup], output_processors=[processor, memory]
@@ -307,7 +307,7 @@ def test_processor_is_taken_on_either_side_when_it_has_hooks_of_both() -> None:
 
 
 class Splitter(Processor):
-    """Makes two pieces of each text."""
+    """Splits each text into two chunks."""
 
     id = "splitter"
 
@@ -321,8 +321,8 @@ class Splitter(Processor):
 
 
 @both_modes
-async def test_text_is_whole_when_a_hook_makes_several_pieces_of_one(mode: Mode) -> None:
-    """All pieces go on, in order, and the trace counts them once."""
+async def test_text_is_whole_when_a_hook_splits_a_chunk(mode: Mode) -> None:
+    """All chunks go on, in order, and the trace counts them once."""
     agent = Agent(model_of("Hello, world", mode=mode), output_processors=[Splitter()])
     result = await answer(agent, mode, "hi")
     assert result.text == "Hello, world"

@@ -148,7 +148,7 @@ def test_message_of_which_nothing_was_seen_is_left_out() -> None:
     assert Delivery().trim([Message("assistant", [CALL])]) == []
 
 
-def test_steps_of_a_stored_answer_are_told_by_ids_or_else_by_place() -> None:
+def test_steps_of_a_stored_answer_follow_from_ids_or_else_from_the_order() -> None:
     """Messages that others have stored have ids of their own, and parts that no stream has."""
     turn = [
         PROMPT,

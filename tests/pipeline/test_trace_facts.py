@@ -55,7 +55,7 @@ async def test_characters_are_counted_in_a_stream(mode: Mode) -> None:
 
 
 async def test_calls_are_counted_one_by_one_in_a_stream() -> None:
-    """Each piece is one call, on the short way and on the long one; the end of the text is one more."""
+    """Each chunk is one call, on the fast path and on the slow one; the end of the text is one more."""
     result = await answer(
         Agent(model_of("abcdef", mode="stream", chunk_size=2), output_processors=[WordLimit(9), Bystander()]),
         "stream",
@@ -110,7 +110,7 @@ async def test_tool_hooks_say_what_they_changed(mode: Mode) -> None:
 
 @both_modes
 async def test_tool_hooks_say_nothing_when_they_changed_nothing(mode: Mode) -> None:
-    """A processor that passes everything on leaves no change behind."""
+    """A processor that passes everything on leaves no change in the trace."""
     agent = Agent(
         model_of(CALL, "ok", mode=mode),
         tools=[lookup],
@@ -123,7 +123,7 @@ async def test_tool_hooks_say_nothing_when_they_changed_nothing(mode: Mode) -> N
 
 @both_modes
 async def test_cleaned_tool_parts_are_changes_when_a_guard_cleans_them(mode: Mode) -> None:
-    """A redacted result is told by its id."""
+    """A redacted result is named by its id."""
 
     def tell() -> str:
         return NUMBER
@@ -149,7 +149,7 @@ class TripsAt(Processor):
     id = "trips-at"
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Look at each piece."""
+        """Look at each chunk."""
         del ctx
         if isinstance(part, TextDelta) and "x" in part.text:
             raise TripWire("an x")
@@ -158,7 +158,7 @@ class TripsAt(Processor):
 
 @pytest.mark.parametrize("text", ["xa", "abcx"])
 async def test_trip_in_the_stream_is_no_error_in_the_trace(text: str) -> None:
-    """On the first piece or a later one: the piece that tripped is counted too."""
+    """On the first chunk or a later one: the chunk that tripped is counted too."""
     agent = Agent(model_of(text, mode="stream", chunk_size=1), output_processors=[TripsAt()])
     result = await answer(agent, "stream", "hi")
     assert result.tripwire is not None
@@ -186,7 +186,7 @@ async def test_cancelled_hook_is_counted_and_is_no_error() -> None:
     assert (entry.calls, entry.characters_in, entry.tripwire, entry.error) == (1, 1, None, None)
 
 
-async def test_text_is_released_when_the_first_piece_of_a_step_was_empty() -> None:
+async def test_text_is_released_when_the_first_chunk_of_a_step_was_empty() -> None:
     """The first words of a later step begin on a new line, after whatever came first."""
     chain = OutputChain([Bystander()], new_run())
     out: list[StreamPart] = []
@@ -199,7 +199,7 @@ async def test_text_is_released_when_the_first_piece_of_a_step_was_empty() -> No
 
 
 class Wrong(Processor):
-    """Returns something wrong from the second piece on."""
+    """Returns something wrong from the second chunk on."""
 
     id = "wrong"
 
@@ -222,8 +222,8 @@ async def test_wrong_return_is_an_error_in_the_trace_when_it_comes_later() -> No
     assert (entry.calls, entry.error is not None) == (2, True)
 
 
-async def test_turn_is_whole_at_each_place_when_pieces_are_changed_behind_it() -> None:
-    """A memory before a guard keeps what passed it, also of pieces that the guard held back or changed."""
+async def test_turn_is_whole_at_each_stage_when_chunks_are_changed_after_it() -> None:
+    """A memory before a guard keeps what passed it, also of chunks that the guard held back or changed."""
     async with Memory() as memory:
         text = f"a {NUMBER}, mail a@b.co, and so on"
         agent = Agent(

@@ -43,7 +43,7 @@ async def answer(agent: Agent, mode: Mode, prompt: Any, **options: Any) -> Resul
 
 
 def streamed_text(events: Iterable[Event]) -> str:
-    """Return the text of a stream's events in one piece."""
+    """Return the text of a stream's events as one string."""
     return "".join(event.text for event in events)
 
 
@@ -64,7 +64,7 @@ def spoken(messages: Iterable[Message]) -> Message:
 
 def is_unopened(memory: Memory) -> bool:
     """Whether nobody has asked a memory for its store yet."""
-    return not memory._handle._opened  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the only sign that it was not touched
+    return not memory._handle._opened  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the only evidence that it was not touched
 
 
 def dump(url: str) -> Mapping[str, Sequence[object]]:

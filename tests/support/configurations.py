@@ -42,8 +42,8 @@ def gateway(**changes: object) -> dict[str, Any]:
 
 def read_off(error: BaseException) -> str:
     """Return an error's text, its repr, and the variables of the frames of ours that it passed through."""
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [str(frame.locals) for frame in told.stack if "src/recollect" in frame.filename]
+    report = traceback.TracebackException.from_exception(error, capture_locals=True)
+    ours = [str(frame.locals) for frame in report.stack if "src/recollect" in frame.filename]
     assert ours
-    assert told.__cause__ is None
+    assert report.__cause__ is None
     return "\n".join([str(error), repr(error), repr(error.__context__), *ours])

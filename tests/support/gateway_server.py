@@ -40,7 +40,7 @@ class Received:
 
 
 Behaviour: TypeAlias = Callable[[Received, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""How a path answers; the connection is closed behind it."""
+"""How a path answers; the connection is closed after it."""
 
 
 @dataclass
@@ -227,22 +227,22 @@ def floods(size: int = 100_000_000, *, chunked: bool = False) -> Behaviour:
         writer.write(
             _head(200, "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {size}\r\n")
         )
-        piece = b'"' + b"x" * 65_534 + b'"'
-        for _ in range(size // len(piece)):
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        chunk = b'"' + b"x" * 65_534 + b'"'
+        for _ in range(size // len(chunk)):
+            writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
             await writer.drain()
 
     return behave
 
 
-def pours(first: bytes, piece: bytes) -> Behaviour:
+def pours(first: bytes, chunk: bytes) -> Behaviour:
     """Answer with these bytes, the second ones again and again and without an end."""
 
     async def behave(request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         del request, reader
         writer.write(first)
         while True:
-            writer.write(piece)
+            writer.write(chunk)
             await writer.drain()
 
     return behave

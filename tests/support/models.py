@@ -11,11 +11,11 @@ never = ScriptedModel([RuntimeError("the model was asked")])
 
 
 class Halting:
-    """Says some pieces, and then nothing until it is told to go on; knows whether it was closed."""
+    """Yields some parts, and then waits for a signal; records whether it was closed."""
 
-    def __init__(self, *pieces: str | ToolCall, error: Exception | None = None) -> None:
+    def __init__(self, *parts: str | ToolCall, error: Exception | None = None) -> None:
         """Take what to say before the halt, and an error to end with in place of waiting."""
-        self._pieces = pieces
+        self._parts = parts
         self._error = error
         self.halted = asyncio.Event()
         self.go_on = asyncio.Event()
@@ -26,8 +26,8 @@ class Halting:
         del messages
         self.open += 1
         try:
-            for piece in self._pieces:
-                yield piece
+            for part in self._parts:
+                yield part
             if self._error is not None:
                 raise self._error
             self.halted.set()

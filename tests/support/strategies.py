@@ -44,7 +44,7 @@ def around(draw: st.DrawFn, secrets: st.SearchStrategy[str]) -> list[str]:
 
 
 async def streamed(guard: SpanGuard, chunks: list[str]) -> str:
-    """Return what a guard lets out of a stream."""
+    """Return what a guard releases of a stream."""
     ctx = context(new_run(), "stream")
     out: list[str] = []
     for chunk in chunks:

@@ -27,7 +27,7 @@ class InputTrap(Trap):
         return messages
 
 
-class BehindMemoryTrap(InputTrap):
+class AfterMemoryTrap(InputTrap):
     """Goes off on the prompt once memory has put history into it."""
 
     after_memory = True
@@ -55,7 +55,7 @@ class StreamTrap(Trap):
     """Goes off in the middle of the answer, once a word has been seen."""
 
     async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
-        """Go off behind the word `pong`."""
+        """Go off after the word `pong`."""
         if isinstance(part, TextDelta):
             ctx.state["seen"] = ctx.state.get("seen", "") + part.text
             if "pong" in ctx.state["seen"]:

@@ -52,7 +52,7 @@ def test_environment_names_the_database_when_connect_was_not_called(
     assert (message.id, message.content) == (number, "hi")
 
 
-def test_given_address_counts_more_than_the_environment(sqlite_url: str, tmp_path: Path) -> None:
+def test_given_url_takes_precedence_over_the_environment(sqlite_url: str, tmp_path: Path) -> None:
     """`connect(url)` does not look at RECOLLECT_DATABASE_URL, and `connect()` does."""
     code = f"""
 from recollect import users
@@ -67,7 +67,7 @@ print(users.get_user_state("ann", tenant_id=1))
 
 
 def test_call_fails_with_advice_when_no_database_is_named() -> None:
-    """Without an address and without the variable the error says what to do."""
+    """Without a URL and without the variable the error says what to do."""
     code = """
 from recollect import users
 for call in (lambda: users.count_messages("ann", tenant_id=1), users.connect):
@@ -120,7 +120,7 @@ def test_old_connection_stays_when_a_new_one_cannot_be_opened(sqlite_url: str, t
         assert users.count_messages("ann", tenant_id=1) == 0
 
 
-def test_failed_connect_leaves_no_thread_behind(tmp_path: Path) -> None:
+def test_failed_connect_leaves_no_thread(tmp_path: Path) -> None:
     """A connection that could not be opened ends the thread that it had begun."""
     before = _portal_threads()
     for _ in range(3):
@@ -151,11 +151,11 @@ def test_call_fails_with_advice_when_the_connection_is_closed(sqlite_url: str) -
 def test_calls_from_many_threads_all_succeed(shared_url: str) -> None:
     """Threads share the connection; every message is there once, in the order of its thread's calls."""
 
-    def talk(person: int) -> list[int]:
+    def add_messages(person: int) -> list[int]:
         return [users.add_message("ann", "user", f"{person}: {n}", tenant_id=1) for n in range(20)]
 
     with users.connect(shared_url), ThreadPoolExecutor(12) as pool:
-        numbers = list(pool.map(talk, range(12)))
+        numbers = list(pool.map(add_messages, range(12)))
         history = users.get_recent_messages("ann", tenant_id=1, count=1000)
     assert all(mine == sorted(mine) for mine in numbers)
     assert [message.id for message in history] == sorted(number for mine in numbers for number in mine)
@@ -208,7 +208,7 @@ def test_call_under_way_ends_when_its_connection_is_closed(sqlite_url: str) -> N
     assert outcomes[0] == "done" or isinstance(outcomes[0], StoreMisuseError)
 
 
-def test_calls_end_when_another_thread_connects_anew() -> None:
+def test_calls_end_when_another_thread_connects_again() -> None:
     """A call during a change of connections succeeds or says that it was closed, and never hangs."""
     stop = threading.Event()
     errors: list[BaseException] = []

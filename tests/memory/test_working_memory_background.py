@@ -104,17 +104,17 @@ async def test_nothing_comes_back_when_it_is_removed_meanwhile(
 
 
 async def test_nothing_comes_back_when_the_user_came_back_meanwhile(store: Store) -> None:
-    """A user who was erased and talks again is not taught by what was said before."""
+    """A user who was erased and writes again does not get back what was said before."""
     slow, quick = Slow({"email": "old"}), NotingModel({"email": "new"})
-    late = Memory(store, working_memory=options(slow.note))
-    await Agent(model_of("ok"), memory=late).generate("my email is old", **ADA)
+    background = Memory(store, working_memory=options(slow.note))
+    await Agent(model_of("ok"), memory=background).generate("my email is old", **ADA)
     await slow.asked.wait()
     await store.erase(scope=USER)
     memory = Memory(store, working_memory=options(quick.model))
     await Agent(model_of("ok"), memory=memory).generate("my email is new", **ADA)
     await memory.wait_until_idle()
     slow.go_on.set()
-    await late.wait_until_idle()
+    await background.wait_until_idle()
     assert [m.email for m in await memory.working_memory_history(**ADA)] == ["new"]
 
 
@@ -133,9 +133,9 @@ async def test_no_turn_is_lost_when_many_of_one_user_end_at_once(store: Store) -
     """Fifty turns at once, each of which teaches another field: all of them are there."""
     fields = [f"f{number}" for number in range(50)]
 
-    async def note(talk: str, current: dict[str, object]) -> dict[str, object]:
+    async def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
         await asyncio.sleep(0.005)
-        return {**current, talk.split()[1]: talk.split()[1]}
+        return {**current, conversation.split()[1]: conversation.split()[1]}
 
     template = " ".join(f"{{{{{field}}}}}" for field in fields)
     for strategy in ("merge", "replace"):
@@ -184,9 +184,9 @@ async def test_answer_that_was_broken_off_is_kept_and_not_learned_from(store: St
 def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
     """An agent's sync methods have a loop of their own; `wait_until_idle` waits for it from any other."""
 
-    async def note(talk: str, current: dict[str, object]) -> dict[str, object]:
+    async def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
         await asyncio.sleep(0.05)
-        return _echo(talk, current)
+        return _echo(conversation, current)
 
     memory = Memory(sqlite_url, working_memory=options(note))
     agent = Agent(model_of("ok"), memory=memory)
@@ -240,6 +240,6 @@ def test_loop_that_was_left_standing_is_not_waited_for() -> None:
     loop.close()
 
 
-def _echo(talk: str, current: dict[str, object]) -> dict[str, object]:
+def _echo(conversation: str, current: dict[str, object]) -> dict[str, object]:
     del current
-    return {"email": talk.splitlines()[0]}
+    return {"email": conversation.splitlines()[0]}
