@@ -1,3 +1,3 @@
-"""The version of the package, also of the distribution."""
+"""The version, read by the package and by its build."""
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin, 
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
 from recollect.scope import DEFAULT_THREAD, Scope
-from recollect.storage.opening import Place, StoreHandle, database_url
+from recollect.storage.opening import StoreLocation, StoreHandle, database_url
 from recollect.validation import check_int, check_tenant, check_text
 
 __all__ = [
@@ -96,7 +96,7 @@ class UserState(BaseModel):
 class Users:
     """History, user memory and user state on a store."""
 
-    def __init__(self, store: Place) -> None:
+    def __init__(self, store: StoreLocation) -> None:
         """Take a store, its URL or a path; `close` leaves a store open that the caller opened."""
         self._handle = StoreHandle(store)
         self._portals = PortalHolder("users")

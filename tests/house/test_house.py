@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -134,6 +135,19 @@ def test_both_engines_have_the_same_modules() -> None:
 def test_readme_is_short() -> None:
     """The README has no more than 120 lines."""
     assert not _longer_than(README_LINES, [REPOSITORY / "README.md"])
+
+
+def test_architecture_names_only_files_that_are_there() -> None:
+    """Somebody who follows the page finds what it names."""
+    page = (REPOSITORY / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|txt))`", page))
+    there = [
+        f"/{path.relative_to(REPOSITORY)}"
+        for root in (SOURCE, TESTS, BENCHMARKS)
+        for path in root.rglob("*.*")
+    ]
+    assert named
+    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in there)]
 
 
 def test_import_is_light() -> None:

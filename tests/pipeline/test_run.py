@@ -134,7 +134,7 @@ async def test_exactly_what_was_seen_is_kept_when_a_run_is_left() -> None:
         await run.push(1, TextDelta("A long answer "))
         await run.push(2, TextDelta(""))
         seen = Delivery(len("Let me see.\nA long"), [CALL, RESULT]).trim(run.released_messages())
-        assert await run.leave(seen)
+        assert await run.save_partial(seen)
         stored = await memory.get_messages()
     assert [message.text for message in stored] == [PROMPT.text, "Let me see.", "", "A long"]
     assert [bool(message.metadata.get(ABORTED)) for message in stored] == [False, True, True, True]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cas
 
 from recollect.agent.prompt import Prompt, check_run_id, get_last_shown, note_shown, parse_prompt
 from recollect.agent.result import Event, Result
-from recollect.agent.run import AgentRun, OnMemoryError, Plan
+from recollect.agent.run import AgentRun, OnMemoryError, RunSettings
 from recollect.agent.stream import RunStream, SyncStream
 from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin
 from recollect.errors import InvalidArgumentError, requires_extra
@@ -164,7 +164,7 @@ class Agent:
         name = new_message_id() if run_id is None else check_run_id(run_id)
         messages = parse_prompt(prompt, name)
         provider = self._get_provider()
-        plan = Plan(
+        settings = RunSettings(
             provider=provider,
             instructions=self._instructions,
             max_steps=self._max_steps,
@@ -179,7 +179,7 @@ class Agent:
         state = RunState(
             name, ids, Trace(), self._instructions, provider.ask, context=_check_context(context)
         )
-        return AgentRun(plan, PipelineRun(self._input_side, self._output_side, state), messages)
+        return AgentRun(settings, PipelineRun(self._input_side, self._output_side, state), messages)
 
     def _get_provider(self) -> "ModelProvider":
         if self._provider is None:

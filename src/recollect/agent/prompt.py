@@ -1,6 +1,6 @@
 """Parses the prompt of a run into messages, and remembers what each agent's model was last shown.
 
-One context variable serves all agents, because a context never releases a variable. Its value is replaced and
+One context variable serves all agents, because a context never drops a `ContextVar`. Its value is replaced and
 never changed, because tasks share it with the tasks that they start.
 """
 

@@ -43,7 +43,7 @@ _Phase: TypeAlias = Callable[[], Awaitable[list[StreamPart]]]
 
 
 @dataclass(slots=True)
-class Plan:
+class RunSettings:
     """The settings of a run, from its agent and its call."""
 
     provider: "ModelProvider"
@@ -89,8 +89,8 @@ class _ModelStep:
 class AgentRun:
     """One run in progress; `result` is filled in as it goes on."""
 
-    def __init__(self, plan: Plan, pipeline: PipelineRun, prompt: list[Message]) -> None:
-        self._plan = plan
+    def __init__(self, settings: RunSettings, pipeline: PipelineRun, prompt: list[Message]) -> None:
+        self._settings = settings
         self._pipeline = pipeline
         self._prompt = prompt
         self._messages: list[Message] = []
@@ -136,13 +136,13 @@ class AgentRun:
         else:
             yield Event("done", result=self.result)
         finally:
-            emit_spans(self.result, failure, started, with_content=self._plan.trace_content)
+            emit_spans(self.result, failure, started, with_content=self._settings.trace_content)
 
     async def _begin(self) -> list[StreamPart]:
         self._messages = list(await self._pipeline.begin(self._prompt))
         self._phase = self._ask
         # If the caller chose the id, an earlier run may have committed it.
-        if self._plan.may_be_stored and (stored := await self._pipeline.find_stored()) is not None:
+        if self._settings.may_be_stored and (stored := await self._pipeline.find_stored()) is not None:
             self._pipeline.replay(stored)
             self._replayed = split_stored_turn(stored.turn)
             self._phase = self._replay
@@ -159,12 +159,12 @@ class AgentRun:
         return await self._finish_turn()
 
     async def _ask(self) -> list[StreamPart]:
-        if self._steps_done == self._plan.max_steps:
+        if self._steps_done == self._settings.max_steps:
             return await self._end_at_the_limit()
         self.result.usage.requests += 1
         self.result.prompt = list(self._messages)
-        self._plan.note_shown(self.result.prompt)
-        parts = self._plan.provider.step(self._messages, self._plan.instructions, self._responses)
+        self._settings.note_shown(self.result.prompt)
+        parts = self._settings.provider.step(self._messages, self._settings.instructions, self._responses)
         self._step = _ModelStep(self._steps_done, parts)
         self._phase = self._reading
         return []
@@ -172,9 +172,9 @@ class AgentRun:
     async def _end_at_the_limit(self) -> list[StreamPart]:
         self.state.stop_reason = "tool_limit"
         self._phase = self._finish
-        if not self._plan.limit_answer:
+        if not self._settings.limit_answer:
             return []
-        return await self._pipeline.push(self._steps_done, TextDelta(self._plan.limit_answer))
+        return await self._pipeline.push(self._steps_done, TextDelta(self._settings.limit_answer))
 
     async def _read(self) -> list[StreamPart]:
         """Read one part of the model's answer and push its text through the output side."""
@@ -191,7 +191,7 @@ class AgentRun:
         if isinstance(part, str):
             part = self._limit_text(step, part)
             step.said.append(part)
-            if self._plan.chunked:
+            if self._settings.chunked:
                 released = await self._pipeline.push(step.number, TextDelta(part))
         elif isinstance(part, ToolCall):
             step.said.append(part)
@@ -207,7 +207,7 @@ class AgentRun:
     async def _end_step(self, step: _ModelStep) -> list[StreamPart]:
         await self._close_model()
         released = list[StreamPart]()
-        if not self._plan.chunked and (text := step.text):
+        if not self._settings.chunked and (text := step.text):
             released = await self._pipeline.push(step.number, TextDelta(text))
         is_last = not step.calls or self.state.stop_reason is not None
         self._phase = self._finish if is_last else self._guard_call
@@ -232,7 +232,7 @@ class AgentRun:
             async with asyncio.TaskGroup() as group:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
                     with bind_tools(self.state, kept):
-                        tasks.append(group.create_task(self._plan.provider.run_tool(call)))
+                        tasks.append(group.create_task(self._settings.provider.run_tool(call)))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         step.results = iter([task.result() for task in tasks])
@@ -272,7 +272,7 @@ class AgentRun:
     async def _commit(self) -> list[StreamPart]:
         """Do the staged writes; a failure does not lose the answer, unless it is to be raised."""
         self._phase = None
-        self.result.saved = await self._pipeline.commit(raises=self._plan.on_memory_error == "raise")
+        self.result.saved = await self._pipeline.commit(raises=self._settings.on_memory_error == "raise")
         return []
 
     @property
@@ -300,7 +300,7 @@ class AgentRun:
 
     def _note_trip(self, trip: TripWire) -> Event:
         # Without a stream nobody has seen any of the answer.
-        trip.released = self._pipeline.released_characters if self._plan.chunked else 0
+        trip.released = self._pipeline.released_characters if self._settings.chunked else 0
         self.result.tripwire = trip
         self.result.text = ""
         self.result.messages = []
@@ -316,10 +316,10 @@ class AgentRun:
         A failure here is only logged: the caller must see why the run was aborted.
         """
         seen = self.delivery.trim(self._pipeline.released_messages())
-        if not self._plan.save_partial or not seen or self.result.saved:
+        if not self._settings.save_partial or not seen or self.result.saved:
             return
         try:
-            self.result.saved = await self._pipeline.leave(seen)
+            self.result.saved = await self._pipeline.save_partial(seen)
         except Exception as error:  # noqa: BLE001 - a hook or a write may raise anything; the trace has it
             _log.warning("what the user saw of an aborted run could not be saved: %s", error)
 

@@ -1,6 +1,6 @@
 """The interface of a long-term memory: it recalls before a run and persists after it.
 
-A backend knows nothing of processors, prompts or models. `backends.processor` puts it into the pipeline,
+A backend knows nothing of processors, and of a run only its prompt and answer. `backends.processor` puts it into the pipeline,
 after the guards on both sides. A backend's audit log is a list of hidden events in the store, filed under the
 session that they are about.
 """

@@ -1,1 +1,1 @@
-"""The `recollect` command, one file for each of its commands."""
+"""The `recollect` command, one file for each command or group of commands."""

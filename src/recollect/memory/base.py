@@ -11,7 +11,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.pipeline.context import RunContext, RunIds, choose_user_id
 from recollect.pipeline.processor import Processor
 from recollect.scope import DEFAULT_THREAD, PER_CALL, UNSET, PerCall, Scope
-from recollect.storage.opening import Place, StoreHandle
+from recollect.storage.opening import StoreLocation, StoreHandle
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_tenant
 
@@ -101,7 +101,7 @@ class MemoryProcessor(Processor):
 
     def __init__(
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         tenant_id: int | PerCall | None = None,
         user_id: str | None = None,

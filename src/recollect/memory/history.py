@@ -20,7 +20,7 @@ from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
 from recollect.scope import Scope
-from recollect.storage.opening import Place, StoreHandle
+from recollect.storage.opening import StoreLocation, StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fence, quote
 from recollect.tool_pairs import assign_units
@@ -44,7 +44,7 @@ class MessagePersistenceProcessor(MemoryProcessor):
 
     def __init__(
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         on_saved: OnSaved | None = None,
         **owner: Unpack[OwnerIds],
@@ -126,7 +126,7 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
 
     def __init__(
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         last_messages: int | None = DEFAULT_LAST_MESSAGES,
         include_system_messages: bool = False,

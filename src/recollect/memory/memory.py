@@ -35,7 +35,7 @@ from recollect.recall.settings import (
     parse_recall_settings,
 )
 from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
-from recollect.storage.opening import Place, StoreHandle
+from recollect.storage.opening import StoreLocation, StoreHandle
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
 from recollect.validation import check_choice, check_id, check_int, check_list, check_text
@@ -55,7 +55,7 @@ class Memory:
 
     def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
-        store: Place | None = None,
+        store: StoreLocation | None = None,
         *,
         last_messages: int | bool | None = DEFAULT_LAST_MESSAGES,
         other_threads: int = 0,

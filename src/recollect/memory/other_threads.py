@@ -7,7 +7,7 @@ from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
-from recollect.storage.opening import Place, StoreHandle
+from recollect.storage.opening import StoreLocation, StoreHandle
 from recollect.text.quoting import fence, quote
 from recollect.validation import check_int
 
@@ -21,7 +21,7 @@ class OtherThreadsProcessor(MemoryProcessor):
 
     def __init__(
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         last_messages: int = 5,
         **owner: Unpack[OwnerIds],

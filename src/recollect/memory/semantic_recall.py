@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
     from recollect.scope import Scope
-    from recollect.storage.opening import Place, StoreHandle
+    from recollect.storage.opening import StoreLocation, StoreHandle
 
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"
@@ -48,7 +48,7 @@ class SemanticRecallProcessor(MemoryProcessor):
 
     def __init__(  # noqa: PLR0913 - options by keyword
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         embedder: object = UNSET,
         explain: bool = False,

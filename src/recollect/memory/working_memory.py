@@ -28,7 +28,7 @@ from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
 from recollect.scope import Scope
-from recollect.storage.opening import Place, StoreHandle
+from recollect.storage.opening import StoreLocation, StoreHandle
 from recollect.storage.store import Store
 from recollect.text.quoting import fence
 from recollect.validation import check_choice, check_flag, check_model
@@ -66,7 +66,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
 
     def __init__(  # noqa: PLR0913 - one for each part, all by keyword
         self,
-        store: Place | StoreHandle,
+        store: StoreLocation | StoreHandle,
         *,
         template: str | None = None,
         schema: object = None,

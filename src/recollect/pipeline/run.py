@@ -8,7 +8,7 @@
     released = await run.finish()                           `run.turn` is the turn to store
     saved = await run.commit(raises=False)
 
-A run that is aborted calls `leave` instead of the last two.
+A run that is aborted calls `save_partial` instead of the last two.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class PipelineRun:
         """Run the staged writes and return whether memory has saved the turn."""
         return await _Commit(self.state, self._output_side).run(raises=raises)
 
-    async def leave(self, seen: list[Message]) -> bool:
+    async def save_partial(self, seen: list[Message]) -> bool:
         """Save exactly what the user saw of an aborted run; cancelling the run does not cancel the write."""
         fresh = await stage_partial(self._output_side, self.state, self._kept, seen)
         return await asyncio.shield(_Commit(fresh, self._output_side).run(raises=False))

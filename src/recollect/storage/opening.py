@@ -31,7 +31,7 @@ _MEMORY = ":memory:"
 # Characters of a path that mean something else in a URL, or that `urlsplit` drops.
 _URL_ESCAPES = {ord(char): f"%{ord(char):02X}" for char in "%?#\n\r\t"}
 
-Place: TypeAlias = Store | str | os.PathLike[str]
+StoreLocation: TypeAlias = Store | str | os.PathLike[str]
 """Where data is kept: a store that somebody opened, the URL of a database, or the path of a SQLite file."""
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -153,7 +153,7 @@ class _Opened:
 class StoreHandle:
     """The database of a `Memory`: a store that the caller has opened, a URL or a path."""
 
-    def __init__(self, store: Place | None = None, *, prepare: Prepare | None = None) -> None:
+    def __init__(self, store: StoreLocation | None = None, *, prepare: Prepare | None = None) -> None:
         """Remember what to open, and what to do with it first; without a place it is a private store."""
         self._prepare = prepare
         self._source = _check_source(store)
