@@ -23,7 +23,7 @@ from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin, 
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
 from recollect.scope import DEFAULT_THREAD, Scope
-from recollect.storage.opening import StoreLocation, StoreHandle, database_url
+from recollect.storage.opening import StoreHandle, StoreLocation, database_url
 from recollect.validation import check_int, check_tenant, check_text
 
 __all__ = [

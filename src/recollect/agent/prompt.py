@@ -1,7 +1,7 @@
 """Parses the prompt of a run into messages, and remembers what each agent's model was last shown.
 
-One context variable serves all agents, because a context never drops a `ContextVar`. Its value is replaced and
-never changed, because tasks share it with the tasks that they start.
+One `ContextVar` serves all agents, because a context never drops one. Its value is replaced, never changed,
+because tasks share it with the tasks that they start.
 """
 
 from collections.abc import Mapping, Sequence

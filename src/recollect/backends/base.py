@@ -1,8 +1,8 @@
 """The interface of a long-term memory: it recalls before a run and persists after it.
 
-A backend knows nothing of processors, and of a run only its prompt and answer. `backends.processor` puts it into the pipeline,
-after the guards on both sides. A backend's audit log is a list of hidden events in the store, filed under the
-session that they are about.
+A backend knows nothing of processors, and of a run only its prompt and answer. `backends.processor` puts it
+into the pipeline, after the guards on both sides. A backend's audit log is a list of
+hidden events in the store, filed under the session that they are about.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ from recollect.errors import InvalidArgumentError
 from recollect.pipeline.context import RunContext, RunIds, choose_user_id
 from recollect.pipeline.processor import Processor
 from recollect.scope import DEFAULT_THREAD, PER_CALL, UNSET, PerCall, Scope
-from recollect.storage.opening import StoreLocation, StoreHandle
+from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_tenant
 

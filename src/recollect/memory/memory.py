@@ -35,7 +35,7 @@ from recollect.recall.settings import (
     parse_recall_settings,
 )
 from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
-from recollect.storage.opening import StoreLocation, StoreHandle
+from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
 from recollect.validation import check_choice, check_id, check_int, check_list, check_text

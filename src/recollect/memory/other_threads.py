@@ -7,7 +7,7 @@ from recollect.memory.base import MemoryProcessor, OwnerIds
 from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
-from recollect.storage.opening import StoreLocation, StoreHandle
+from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.text.quoting import fence, quote
 from recollect.validation import check_int
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Hit, Recall
     from recollect.scope import Scope
-    from recollect.storage.opening import StoreLocation, StoreHandle
+    from recollect.storage.opening import StoreHandle, StoreLocation
 
 HERE = "Earlier in this conversation:"
 ELSEWHERE = "From other conversations with this user:"

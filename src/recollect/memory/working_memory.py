@@ -28,7 +28,7 @@ from recollect.messages import Message, frame_parts
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
 from recollect.scope import Scope
-from recollect.storage.opening import StoreLocation, StoreHandle
+from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.store import Store
 from recollect.text.quoting import fence
 from recollect.validation import check_choice, check_flag, check_model

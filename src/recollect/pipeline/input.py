@@ -1,7 +1,8 @@
 """Runs a list of processors over a prompt and over tool calls and results.
 
 Any exception of a processor stops the run: a `TripWire` as a trip, all others as errors. So guards fail
-closed. Memory processors catch their own failed reads (`ctx.degrade`). `output` runs the hooks for streams and results.
+closed. Memory processors catch their own failed reads (`ctx.degrade`). `output` runs the hooks for streams
+and results.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -21,8 +21,9 @@ TYPES = (*DEFAULT_TYPES, "url")
 PATTERN_WIDTH = 128
 """How much text a stream holds back for patterns of the user's own."""
 
-# Text without any of these holds no detection and is not searched: a new kind whose text may have none of them
-# must be added here. It begins with one set of characters, so that the search skips all others quickly.
+# Text without any of these is not searched, because it holds no detection: a new kind whose text may have
+# none of them must be added here. It begins with one set of characters, so that the search skips all others
+# quickly.
 _MAYBE = re.compile(
     r"[0-9@_!#$%^&*~?-](?:(?<=[0-9@])|(?<=[_-])[A-Za-z0-9_-]{8}|(?<=[!#$%^&*~?])[A-Za-z]|(?<=-)----)"
 )
