@@ -66,13 +66,14 @@ class Step:
 
 
 class Answer:
-    """The steps of an answer, as far as they have passed one stage of the output side."""
+    """The steps of an answer, as far as they have passed one stage; `characters` is how much text they have."""
 
-    __slots__ = ("_run_id", "_steps")
+    __slots__ = ("_run_id", "_steps", "characters")
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
         self._steps: dict[int, Step] = {}
+        self.characters = 0
 
     def add(self, step: int, part: StreamPart) -> None:
         """Append a part to a step."""
@@ -81,6 +82,7 @@ class Answer:
             at = self._steps[step] = Step()
         if isinstance(part, TextDelta):
             at.texts.append(part.text)
+            self.characters += len(part.text)
         elif isinstance(part, ToolCall):
             at.calls.append(part)
         else:
@@ -90,11 +92,6 @@ class Answer:
     def steps(self) -> list[tuple[int, Step]]:
         """The steps with their numbers, in order."""
         return sorted(self._steps.items(), key=itemgetter(0))
-
-    @property
-    def characters(self) -> int:
-        """The number of characters of text."""
-        return sum(len(text) for step in self._steps.values() for text in step.texts)
 
     def messages(self) -> list[Message]:
         """Return the messages of all steps."""
