@@ -66,7 +66,7 @@ class Step:
 
 
 class Answer:
-    """The steps of an answer, as far as they have passed one stage; `characters` is how much text they have."""
+    """The steps of an answer that have passed one stage; `characters` is how much text they have."""
 
     __slots__ = ("_run_id", "_steps", "characters")
 
