@@ -45,7 +45,7 @@ async def test_model_is_read_only_so_far_ahead_of_the_reader() -> None:
     async with Agent(model).stream("hi") as stream:
         await anext(stream)
         await until_idle()
-        assert AHEAD <= model.taken <= AHEAD + 2
+        assert 1 < model.taken <= AHEAD
         events = [event async for event in stream]
     assert model.taken == 1000
     assert len(events) == 1000  # the other letters, and the end

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, computed_field, field_validator, model_validator
 
 from recollect.errors import InvalidArgumentError
+from recollect.memory import json_schema
 from recollect.memory.fields import read_schema
 
 
@@ -362,3 +363,12 @@ def test_wrong_schema_is_refused(schema: object, problem: str) -> None:
     """What is not understood is said at once, and not passed over."""
     with pytest.raises(InvalidArgumentError, match=re.escape(problem)):
         read_schema(schema)
+
+
+def test_checks_of_a_schema_are_made_when_first_used() -> None:
+    """Once for a process: every schema shares them."""
+    json_schema._make_validator_class.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as in a new process
+    fields = read_schema({"type": "object", "properties": {"name": {"type": "string"}}})
+    assert fields.validate({"name": "Ada"}) == {"name": "Ada"}
+    with pytest.raises(InvalidArgumentError, match="name"):
+        fields.validate({"name": 1})

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.contexts import context, new_run
 
-from recollect import Agent, Processor, RecollectError, RunContext, ToolCall
+from recollect import Agent, Processor, RecollectError, RunContext, ToolCall, TripWire
 from recollect.messages import Message
 from recollect.pipeline.context import bind_tools, get_kept_call, tool_context
 from recollect.testing import ScriptedModel
@@ -44,3 +44,14 @@ async def test_what_the_caller_hands_to_a_run_reaches_its_processors_and_no_mode
     await Agent(model, input_processors=[reads]).generate("hi", context={"plan": "gold"})
     assert reads.seen == "gold"
     assert "gold" not in str(model.shown)
+
+
+def test_trip_is_json() -> None:
+    """What stopped a run can be logged or sent as it stands."""
+    trip = TripWire("no", metadata={"types": {"ssn"}}, processor_id="guard")
+    assert trip.to_dict() == {
+        "reason": "no",
+        "processor_id": "guard",
+        "metadata": {"types": ["ssn"]},
+        "released": 0,
+    }

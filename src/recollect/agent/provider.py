@@ -6,8 +6,7 @@ loop is ours (`run.py`), and the model is shown exactly our list of messages.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
@@ -134,9 +133,11 @@ async def _request(
 async def _respond(model: LocalModel, messages: Sequence[Message]) -> AsyncGenerator[ModelPart]:
     """Let a local model answer; its calls come after its text, as with any other model."""
     calls: list[ToolCall] = []
-    # Most local models are async generators, which must be closed when the run ends.
-    async with aclosing(cast("AsyncGenerator[object]", model.respond(messages))) as parts:
-        async for part in parts:
+    parts = cast("object", model.respond(messages))
+    if not isinstance(parts, AsyncIterable):
+        raise ModelError(f"respond of the model returned a {type(parts).__name__}; write an async generator")
+    try:
+        async for part in cast("AsyncIterable[object]", parts):
             if isinstance(part, str):
                 if part:
                     yield clean_text(part)
@@ -144,6 +145,9 @@ async def _respond(model: LocalModel, messages: Sequence[Message]) -> AsyncGener
                 calls.append(_make_storable(part))
             else:
                 raise ModelError(f"the model yielded a {type(part).__name__}; yield str and ToolCall values")
+    finally:
+        if isinstance(parts, AsyncGenerator):  # it must be closed when the run ends
+            await parts.aclose()
     for call in calls:
         yield call
     yield StepEnd(Usage(1))
@@ -256,7 +260,8 @@ def to_model_messages(
     out: list[pa.ModelMessage] = []
     for message in messages:
         if message.role == "assistant":
-            response = said.get(message.id) or _to_response(message, paired)
+            is_answered = all((message.id, call.id) in paired for call in message.tool_calls)
+            response = (is_answered and said.get(message.id)) or _to_response(message, paired)
             if response is not None:
                 out.append(cast("pa.ModelResponse", response))
         elif parts := _to_request_parts(message, paired):

@@ -15,12 +15,14 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.agent.models import ModelPart, StepEnd
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
+from recollect.errors import ModelError
 from recollect.messages import ABORTED, Message, ToolCall, ToolResult
 from recollect.pipeline.context import TripWire, bind_tools
 from recollect.pipeline.processor import StreamPart, TextDelta
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("recollect")
 
+_MAX_AHEAD = 32  # parts of an answer that are read before the reader must have taken what came of them
 _MAX_ANSWER_BYTES = MAX_TEXT_BYTES // 2  # guards may make a text longer
 
 OnMemoryError: TypeAlias = Literal["return", "raise"]
@@ -96,6 +99,7 @@ class AgentRun:
         self._messages: list[Message] = []
         self._step: _ModelStep | None = None
         self._steps_done = 0
+        self._reads = 0
         self._replayed: Iterator[tuple[int, StreamPart]] = iter(())
         self._responses: dict[str, object] = {}  # the provider's own responses, by message id
         self._model_failed = False
@@ -119,12 +123,14 @@ class AgentRun:
         try:
             try:
                 while self._phase is not None:
-                    if self._phase is not self._reading:
+                    if self._phase is not self._reading or self._must_wait():
                         await self.wait_for_reader()
                     for part in await self._phase():
                         yield _to_event(part)
-            finally:
-                await self._close_model()
+            except BaseException:
+                with suppress(Exception):  # why the run ends is what counts, not how its model was closed
+                    await self._close_model()
+                raise
         except TripWire as trip:
             yield self._note_trip(trip)
         except BaseException as error:
@@ -140,7 +146,7 @@ class AgentRun:
 
     async def _begin(self) -> list[StreamPart]:
         self._messages = list(await self._pipeline.begin(self._prompt))
-        self._phase = self._ask
+        self._phase = self._ask if self.state.stop_reason is None else self._finish
         # If the caller chose the id, an earlier run may have committed it.
         if self._settings.may_be_stored and (stored := await self._pipeline.find_stored()) is not None:
             self._pipeline.replay(stored)
@@ -183,9 +189,14 @@ class AgentRun:
             part = await step.parts.__anext__()
         except StopAsyncIteration:
             return await self._end_step(step)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            await self._note_model_failure()
+            raise ModelError("the model gave up something that it was waiting for") from error
         except Exception:
-            await self.wait_for_reader()  # text before the failure reaches the reader first
-            self._model_failed = True
+            await self._note_model_failure()
             raise
         released = list[StreamPart]()
         if isinstance(part, str):
@@ -200,6 +211,15 @@ class AgentRun:
         if self.state.stop_reason is not None:
             self._phase = self._stop_reading
         return released
+
+    def _must_wait(self) -> bool:
+        """Whether the model was read far enough ahead of the reader."""
+        self._reads += 1
+        return self._reads % _MAX_AHEAD == 0
+
+    async def _note_model_failure(self) -> None:
+        await self.wait_for_reader()  # text before the failure reaches the reader first
+        self._model_failed = True
 
     async def _stop_reading(self) -> list[StreamPart]:
         return await self._end_step(self._current_step)
@@ -233,7 +253,7 @@ class AgentRun:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
                     with bind_tools(self.state, kept):
                         tasks.append(group.create_task(self._settings.provider.run_tool(call)))
-        except ExceptionGroup as errors:
+        except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         step.results = iter([task.result() for task in tasks])
         self._phase = self._take_result
@@ -251,10 +271,12 @@ class AgentRun:
         return released
 
     async def _next_step(self) -> list[StreamPart]:
-        shown = self._current_step.messages(self.state.run_id)
-        self._messages = await self._pipeline.next_step([*self._messages, *shown])
+        before = [*self._messages, *self._current_step.messages(self.state.run_id)]
+        self._messages = await self._pipeline.next_step(before)
+        for edited in {m.id: m for m in before}.keys() - {m.id for m in self._messages if m in before}:
+            self._responses.pop(edited, None)  # the model is shown the edited message, not its own
         self._steps_done += 1
-        self._phase = self._ask
+        self._phase = self._ask if self.state.stop_reason is None else self._finish
         return []
 
     async def _finish(self) -> list[StreamPart]:

@@ -25,7 +25,7 @@ from recollect.trace import Trace
 if TYPE_CHECKING:
     from recollect.pipeline.context import TripWire
 
-_MAX_AHEAD = 32  # chunks of an answer that may wait for their reader
+_running: set[asyncio.Task[None]] = set()
 
 Item: TypeAlias = Event | BaseException | None
 """An item of the queue to the reader: an event, an error, or None for the end."""
@@ -103,9 +103,11 @@ class RunStream:
     async def aclose(self) -> None:
         """Abort the run: without `save_partial` nothing uncommitted is saved."""
         self._has_ended = True
+        self._handover.leave()
         if self._task is not None and not self._task.done():
             _cancel(self._task)
             await asyncio.wait([self._task])
+        self._handover.give(None)  # for another task that still waits for an event
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,13 +120,18 @@ class RunStream:
     def __del__(self) -> None:
         """End a run that nobody reads any more; the garbage collector may call this in any thread."""
         if self._task is not None and not self._task.done():
+            self._handover.leave()
             call_in_loop(self._task.get_loop(), _cancel, self._task)
 
     def _begin(self) -> asyncio.Task[None]:
         # The task must not refer to this object, or it would never be collected.
         self._run.wait_for_reader = self._handover.wait_until_asked
         serving = _serve(self._run.events(), self._handover)
-        return asyncio.get_running_loop().create_task(serving)
+        task = asyncio.get_running_loop().create_task(serving)
+        # A loop refers to its tasks only weakly: in a cycle with the stream it could be collected half-way.
+        _running.add(task)
+        task.add_done_callback(_running.discard)
+        return task
 
     def _note_delivered(self, event: Event) -> None:
         if event.type == "text":
@@ -145,10 +152,11 @@ class _Handover:
         self._items: deque[Item] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._run: asyncio.Future[None] | None = None
+        self._is_left = False
 
     async def take(self) -> Item:
         """Return the next item; called by the reader."""
-        if not self._items:
+        while not self._items:
             if _is_waiting(self._reader):
                 raise RecollectError("two tasks read this stream at once; let one of them read")
             self._reader = asyncio.get_running_loop().create_future()
@@ -161,14 +169,15 @@ class _Handover:
         self._items.append(item)
         _wake(self._reader)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the run is as far ahead of its reader as it may be."""
-        return len(self._items) >= _MAX_AHEAD
+    def leave(self) -> None:
+        """Say that nobody will ask any more, in case a model or a guard swallows the cancellation."""
+        self._is_left = True
 
     async def wait_until_asked(self) -> None:
         """Wait until the reader has taken all items and asks for more."""
-        while self._items or not _is_waiting(self._reader):
+        while self._is_left or self._items or not _is_waiting(self._reader):
+            if self._is_left:
+                raise asyncio.CancelledError
             self._run = asyncio.get_running_loop().create_future()
             await self._run
 
@@ -189,13 +198,11 @@ async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
         async with aclosing(events):
             async for event in events:
                 handover.give(event)
-                if handover.is_full:
-                    await handover.wait_until_asked()
-    except asyncio.CancelledError as error:
-        end = error
-        raise
     except Exception as error:  # noqa: BLE001 - it is raised to the reader
         end = error
+    except BaseException as error:
+        end = error
+        raise
     finally:
         handover.give(end)
 
@@ -229,7 +236,8 @@ class SyncStream:
                 yield event
         finally:
             task.cancel()
-            concurrent.futures.wait([task])
+            if not self._portal.is_current:  # the garbage collector may do this in the portal's own thread
+                concurrent.futures.wait([task])
 
     async def _serve(self, wanted: asyncio.Semaphore) -> None:
         # The reader waits for the end, however the task ends.

@@ -133,6 +133,11 @@ class Portal:
         weakref.finalize(self, self._thread.leave).atexit = False
 
     @property
+    def is_current(self) -> bool:
+        """Whether the caller is in the portal's own thread, where waiting for it would never end."""
+        return threading.current_thread() is self._thread.thread
+
+    @property
     def is_usable(self) -> bool:
         """Whether the portal is open and belongs to this process."""
         return self._thread.process.is_current and not self._has_ended
@@ -193,7 +198,7 @@ class Portal:
     def _check_caller(self) -> None:
         if self._has_ended:
             raise StoreMisuseError(f"this {self._owner} is closed; {self._advice}")
-        if threading.current_thread() is self._thread.thread:
+        if self.is_current:
             raise StoreMisuseError(
                 "a sync function was called inside its own event loop; await the async one"
             )

@@ -63,7 +63,7 @@ async def run_on_messages(
 async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T) -> T:
     """Call a hook that takes and returns a tool call or result, and note the change in the trace."""
     after = await run_hook(processor, ctx, name, part)
-    kind = type(part)
+    kind = ToolCall if isinstance(part, ToolCall) else ToolResult
     if not isinstance(after, kind):
         raise ProcessorError(
             ctx.processor_id, f"{name} must return a {kind.__name__}, not {type(after).__name__}"
@@ -73,7 +73,7 @@ async def run_on_tool(processor: Processor, ctx: RunContext, name: str, part: T)
             ctx.processor_id, f"{name} must keep the id of the call, which ties the result to it"
         )
     ctx.trace.entry(ctx.processor_id, ctx.phase).changes += describe_tool_changes(part, [after])
-    return after
+    return cast("T", after)
 
 
 async def run_input(

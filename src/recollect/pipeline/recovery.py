@@ -28,9 +28,13 @@ class Delivery:
 
     def trim(self, released: list[Message]) -> list[Message]:
         """Return as much of the released messages as the reader has received."""
-        left, found = self.characters, list[Message]()
+        left, found, tools = self.characters, list[Message](), list(self.tools)
         for message in released:
-            kept: list[Part] = [part for part in message.parts if part in self.tools]
+            kept = list[Part]()
+            for part in message.parts:
+                if part in tools:  # a call that is repeated in a later step is another one
+                    tools.remove(part)
+                    kept.append(part)
             if message.text:
                 left -= bool(found and any(other.text for other in found))  # each begins on a new line
                 text = message.text[: max(left, 0)]
