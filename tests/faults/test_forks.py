@@ -71,6 +71,43 @@ def test_child_is_refused_the_file_when_it_was_open_in_the_parent(sqlite_url: st
     assert seen["ids"] == ["before", "after"]
 
 
+_BUSY = """
+import os, sys, threading, time
+from recollect.errors import StoreMisuseError
+from recollect.storage.sqlite.connection import connect
+path = sys.argv[1]
+connection = connect(path)
+connection.execute("CREATE TABLE t (x)")
+count = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+def use():
+    begun.set()
+    connection.execute(count).fetchall()
+begun = threading.Event()
+threading.Thread(target=use, daemon=True).start()
+begun.wait()
+time.sleep(0.2)  # the thread is inside SQLite, and stays there
+child = os.fork()
+if child == 0:
+    try:
+        connect(path)
+    except StoreMisuseError:
+        os._exit(0)
+    os._exit(7)
+_, status = os.waitpid(child, 0)
+os._exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_child_is_refused_the_file_when_a_thread_was_using_it(tmp_path: Path) -> None:
+    """A connection that is in use cannot be asked for its file, so that its path is remembered."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _BUSY, str(tmp_path / "busy.db")],
+        check=False,
+        timeout=GENEROUS,
+    )
+    assert done.returncode == 0
+
+
 @pytest.mark.postgres
 def test_child_can_open_the_database_when_it_was_open_in_the_parent(postgres_url: str) -> None:
     """A server tells its clients apart, whoever forked them, and whether the parent is still there."""

@@ -82,7 +82,7 @@ class Database(Protocol):
         ...
 
 
-_open_connections: weakref.WeakSet[Database] = weakref.WeakSet()
+_open_connections: weakref.WeakKeyDictionary[Database, str] = weakref.WeakKeyDictionary()  # with their paths
 _inherited: list[Database] = []
 _inherited_files: set[tuple[int, int]] = set()
 
@@ -99,7 +99,7 @@ def connect(path: str, *, waits_when_busy: bool = False) -> Database:
     with _closing_on_error(path) as stack:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
-        _open_connections.add(connection)
+        _open_connections[connection] = path
         _check_ours(connection, path)
         # Stable query plans: else SQLite plans a query again whenever its values change.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -208,11 +208,14 @@ def _leave_to_parent() -> None:
     and its writes could be lost. So the child may not open these files again either.
     """
     _inherited.extend(_open_connections)
-    for connection in _open_connections:
+    for connection, path in _open_connections.items():
         try:
-            identity = _identity(connection.filename)
+            _ = connection.filename
         except apsw.ConnectionClosedError:
             continue
+        except apsw.ThreadingViolationError:  # another thread was using it when the process forked
+            pass
+        identity = _identity(path)
         if identity is not None:
             _inherited_files.add(identity)
 
