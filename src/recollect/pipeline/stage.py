@@ -73,10 +73,14 @@ class Stage:
             entry.milliseconds += (perf_counter() - started) * 1000
             entry.calls += 1
             entry.characters_in += size or 0
-        # The common case, without checks: one text becomes one text.
-        if size is not None and type(answer) is list and len(answer) == 1 and type(answer[0]) is TextDelta:
-            entry.characters_added += len(answer[0].text) - size
-            return self._pass_on(answer)
+        # The common cases, without checks: one text becomes one text, or is held back for now.
+        if size is not None and type(answer) is list:
+            if not answer:
+                entry.characters_added -= size
+                return answer
+            if len(answer) == 1 and type(answer[0]) is TextDelta:
+                entry.characters_added += len(answer[0].text) - size
+                return self._pass_on(answer)
         return self._pass_on(rest + self._check_answer(entry, part, answer))
 
     async def flush(self) -> list[StreamPart]:
