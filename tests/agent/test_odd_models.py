@@ -7,9 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from tests.support.agents import lookup
 
 from recollect import Agent, Memory, Message, Processor, RunContext, TextDelta, ToolCall, ToolResult
 from recollect.errors import ModelError
+from recollect.messages import TextPart
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.recovery import Delivery
 from recollect.testing import ScriptedModel
@@ -238,3 +242,37 @@ async def test_chunks_come_through_a_holding_guard_only_as_far_as_they_are_asked
         for _ in range(100):
             await asyncio.sleep(0)
         assert read <= 32
+
+
+class Redacts(Processor):
+    """Edits what the model said itself, before it is asked again."""
+
+    id = "redacts"
+    edits = "view"
+    every_step = True
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Replace its words, and keep its calls."""
+        del ctx
+        return [
+            m.replace(content=[TextPart("REDACTED"), *m.tool_calls]) if m.role == "assistant" else m
+            for m in messages
+        ]
+
+
+async def test_model_is_shown_its_own_words_as_processors_left_them() -> None:
+    """The provider's own form of an answer is used only for messages that nobody has edited."""
+    asked: list[str] = []
+
+    async def speak(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        asked.append(str(messages))
+        if len(asked) == 1:
+            yield "secret "
+            yield {0: DeltaToolCall(name="lookup", json_args='{"word": "x"}', tool_call_id="c1")}
+        else:
+            yield "done"
+
+    agent = Agent(FunctionModel(stream_function=speak), tools=[lookup], input_processors=[Redacts()])
+    assert (await agent.generate("hi")).text == "secret \ndone"
+    assert "REDACTED" in asked[1]
+    assert "secret" not in asked[1]

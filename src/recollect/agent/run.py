@@ -273,8 +273,10 @@ class AgentRun:
     async def _next_step(self) -> list[StreamPart]:
         before = [*self._messages, *self._current_step.messages(self.state.run_id)]
         self._messages = await self._pipeline.next_step(before)
-        for edited in {m.id: m for m in before}.keys() - {m.id for m in self._messages if m in before}:
-            self._responses.pop(edited, None)  # the model is shown the edited message, not its own
+        shown = {message.id: message for message in self._messages}
+        for message in before:
+            if shown.get(message.id) != message:
+                self._responses.pop(message.id, None)  # the model is shown the edited message, not its own
         self._steps_done += 1
         self._phase = self._ask if self.state.stop_reason is None else self._finish
         return []

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun
 from recollect.concurrency.portal import Portal
+from recollect.concurrency.tasks import retrieve_exception
 from recollect.concurrency.threads import call_in_loop
 from recollect.errors import RecollectError
 from recollect.messages import Message
@@ -131,6 +132,7 @@ class RunStream:
         # A loop refers to its tasks only weakly: in a cycle with the stream it could be collected half-way.
         _running.add(task)
         task.add_done_callback(_running.discard)
+        task.add_done_callback(retrieve_exception)  # the reader has it
         return task
 
     def _note_delivered(self, event: Event) -> None:
