@@ -36,6 +36,7 @@ def test_a_message_is_json() -> None:
         "metadata": {"name": "Ada"},
         "created_at": "2026-03-01T12:00:00+00:00",
         "run_id": None,
+        "expires_at": None,
     }
     parts = Message("assistant", [ToolCall("c1", "lookup", {"words": ("a", "b")})])
     assert through_json(parts)["content"] == [

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from recollect import InvalidArgumentError, Scope
-from recollect.scope import SYSTEM_TENANT, tenant_of_key
+from recollect.scope import SYSTEM_TENANT, encode_tenant
 from recollect.validation import (
     MAX_ID_BYTES,
     MAX_INT,
@@ -84,20 +84,49 @@ def test_scope_refuses_ids_by_name(field: str) -> None:
         assert raised.value.argument == field
 
 
-@pytest.mark.parametrize("tenant", [0, -1, True, False, 1.0, "1", 2**63, []])
-def test_scope_refuses_a_tenant_that_is_no_positive_int(tenant: Any) -> None:  # noqa: ANN401 - wrong on purpose
-    """A tenant is a positive int or None."""
+@pytest.mark.parametrize(
+    ("tenant", "problem"),
+    [
+        (0, "must be 1 or more, not 0"),
+        (-1, "must be 1 or more, not -1"),
+        (2**63, f"must be {MAX_INT} or less, not {2**63}"),
+        (True, "must be a positive int, a text or None, not bool"),
+        (False, "must be a positive int, a text or None, not bool"),
+        (1.0, "must be a positive int, a text or None, not float"),
+        (b"1", "must be a positive int, a text or None, not bytes"),
+        ([], "must be a positive int, a text or None, not list"),
+        ("", "must not be empty"),
+        ("x" * 513, "is 513 bytes long; at most 512 are allowed"),
+        ("é" * 257, "is 514 bytes long; at most 512 are allowed"),
+        ("a\0b", "must not contain the NUL character (U+0000)"),
+        ("\ud800", "contains a lone surrogate at position 0, which is not valid text"),
+        (SYSTEM_TENANT, "'(system)' is reserved for the tenant None"),
+    ],
+)
+def test_what_is_no_tenant_is_refused_with_a_reason(tenant: Any, problem: str) -> None:  # noqa: ANN401 - wrong on purpose
+    """A tenant is a positive int, a text or None."""
+    assert _refused(check_tenant, tenant).problem == problem
     with pytest.raises(InvalidArgumentError) as raised:
         Scope(tenant, "ann")
-    assert raised.value.argument == "tenant_id"
+    assert (raised.value.argument, raised.value.problem) == ("tenant_id", problem)
 
 
-def test_tenant_none_has_a_key_of_its_own() -> None:
-    """In key columns None is a value that no real tenant can have, and it reads back as None."""
-    for tenant in (None, 1, MAX_INT):
-        assert tenant_of_key(Scope(tenant, "ann").tenant_key) == tenant
-    assert Scope(None, "ann").tenant_key == SYSTEM_TENANT
-    _refused(check_tenant, SYSTEM_TENANT)
+@pytest.mark.parametrize(
+    ("tenant", "key"),
+    [(None, "(system)"), (1, "1"), ("1", "1"), (MAX_INT, str(MAX_INT)), ("01", "01"), (" 1", " 1")],
+)
+def test_tenant_has_a_text_as_its_key(tenant: int | str | None, key: str) -> None:
+    """None has a key that no text can have; an int has that of its digits, a text is its own."""
+    scope = Scope(tenant, "ann", "t", "app", "project")
+    assert (scope.tenant_key, encode_tenant(tenant)) == (key, key)
+    assert scope.key == (key, "ann", "t", "app", "project")
+    assert (type(scope.tenant_id), check_tenant(tenant)) == (type(tenant), tenant)
+
+
+def test_longest_tenant_is_512_bytes_long() -> None:
+    """As every id."""
+    for tenant in ("x" * 512, "é" * 256):
+        assert Scope(tenant, "ann").tenant_key == tenant
 
 
 def test_thread_is_required_where_the_scope_names_none() -> None:

@@ -23,6 +23,7 @@
         ├── StorageCorruptError
         ├── StorageBusyError
         ├── NewerDatabaseError
+        ├── OldDatabaseError
         ├── StoreMisuseError
         │   └── WrongOwnerError
         └── EraseIncompleteError
@@ -217,6 +218,12 @@ class NewerDatabaseError(StorageError):
     """A newer version of recollect has updated the database; upgrade recollect."""
 
     code = "newer_database"
+
+
+class OldDatabaseError(StorageError):
+    """The database has the layout of an earlier recollect; `recollect db migrate` converts it once."""
+
+    code = "old_database"
 
 
 class StoreMisuseError(StorageError):

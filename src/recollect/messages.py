@@ -6,12 +6,13 @@ a tuple of parts. Both read the same way, through `parts` and `text`. A message 
 """
 
 import math
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, InvalidRoleError
 from recollect.validation import (
@@ -44,6 +45,10 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 ABORTED = "aborted"
 """The metadata key that marks the answer of an aborted run."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT_MICROS = 2**33 * 1_000_000
+_from_timestamp = datetime.fromtimestamp
 
 _ORIGIN_OF_ROLE: dict[str, Origin] = {
     "user": "input",
@@ -115,9 +120,13 @@ _PART_TYPES: dict[str, Callable[..., Part]] = {
 }
 
 
+_random = Random()  # noqa: S311 - ids must differ, they need not be secret; a system call takes ten times as long
+os.register_at_fork(after_in_child=_random.seed)
+
+
 def new_message_id() -> str:
     """Make a unique id; ids sort by time, which keeps database indexes compact."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+    return f"{time.time_ns() // 1_000_000:012x}{_random.getrandbits(64):016x}"
 
 
 def now() -> datetime:
@@ -125,13 +134,29 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def to_micros(time: datetime) -> int:
+    """Return the time in microseconds since 1970."""
+    since = time - _EPOCH  # its parts are faster than a division of time deltas
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the time of a number of microseconds since 1970.
+
+    A float of seconds is exact to the microsecond until the year 2242, and faster to convert.
+    """
+    if -_EXACT_MICROS < micros < _EXACT_MICROS:
+        return _from_timestamp(micros / 1_000_000, UTC)
+    return _EPOCH + timedelta(0, 0, micros)
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Message:
     """One entry of a conversation.
 
     `kind` is set for messages that memory made for one run, and None for all others. `thread_id`, `position`
-    (the order within the thread), `number` (an integer id that is never used again) and `run_id` are None
-    until the message is stored; comparing two messages ignores them.
+    (the order within the thread), `number` (an integer id that is never used again), `run_id` and
+    `expires_at` are None until the message is stored; comparing two messages ignores them.
     """
 
     id: str
@@ -145,6 +170,8 @@ class Message:
     position: int | None = field(compare=False)
     number: int | None = field(compare=False)
     run_id: str | None = field(compare=False)
+    expires_at: datetime | None = field(compare=False)
+    created_micros: int | None = field(compare=False)
 
     def __init__(
         self,
@@ -164,23 +191,29 @@ class Message:
             raise InvalidArgumentError("origin", f"must be one of {', '.join(ORIGINS)}, not {origin!r:.60}")
         if kind is not None and kind not in KINDS:
             raise InvalidArgumentError("kind", f"must be one of {', '.join(KINDS)}, not {kind!r:.60}")
-        self._fill(
-            id=new_message_id() if id is None else check_id(id, "id"),
-            role=role,
-            body=_check_body(content),
-            metadata={} if metadata is None else dict(check_json_object(metadata, "metadata")),
-            created_at=now() if created_at is None else check_time(created_at, "created_at"),
-            origin=origin or _ORIGIN_OF_ROLE[role],
-            kind=kind,
-            thread_id=None,
-            position=None,
-            number=None,
-            run_id=None,
-        )
+        draft = _open_draft(self)
+        draft.id = new_message_id() if id is None else check_id(id, "id")
+        draft.role = role
+        draft.body = _check_body(content)
+        draft.metadata = {} if metadata is None else dict(check_json_object(metadata, "metadata"))
+        draft.created_at = now() if created_at is None else check_time(created_at, "created_at")
+        draft.origin = origin or _ORIGIN_OF_ROLE[role]
+        draft.kind = kind
+        draft.thread_id = draft.position = draft.number = draft.run_id = draft.expires_at = None
+        draft.created_micros = None
+        draft.__class__ = MESSAGE_CLASS
 
-    def _fill(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> datetime:
+            """Make `created_at` when it is first asked for: most readers of stored messages never do.
+
+            Python calls this for a slot that was not set. A stored message has `created_micros` instead.
+            """
+            if name != "created_at":
+                raise AttributeError(f"a Message has no attribute {name!r}", name=name, obj=self)
+            object.__setattr__(self, name, from_micros(self.created_micros))
+            return self.created_at
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -219,7 +252,7 @@ class Message:
     def replace(self, **changes: Any) -> "Message":  # noqa: ANN401 - each is checked by the constructor
         """Return a copy with some values changed: content, role, metadata and so on.
 
-        The copy keeps `thread_id`, `position`, `number` and `run_id`, unless it gets another id.
+        The copy keeps what the store has set (`thread_id`, `position` and so on), unless it gets another id.
         """
         given = {
             "role": self.role,
@@ -234,9 +267,10 @@ class Message:
             raise InvalidArgumentError(min(unknown), "is not a value that replace() can change")
         changed = Message(**cast("dict[str, Any]", given | changes))
         if changed.id == self.id:
-            changed._fill(
-                thread_id=self.thread_id, position=self.position, number=self.number, run_id=self.run_id
-            )
+            draft = _open_draft(changed)
+            draft.thread_id, draft.position, draft.number = self.thread_id, self.position, self.number
+            draft.run_id, draft.expires_at = self.run_id, self.expires_at
+            draft.__class__ = MESSAGE_CLASS
         return changed
 
     def to_dict(self) -> dict[str, object]:
@@ -253,6 +287,7 @@ class Message:
             "metadata": as_json(self.metadata),
             "created_at": self.created_at.isoformat(),
             "run_id": self.run_id,
+            "expires_at": as_json(self.expires_at),
         }
 
     def __hash__(self) -> int:
@@ -262,6 +297,25 @@ class Message:
         text = self.text if len(self.text) <= 60 else self.text[:57] + "..."  # noqa: PLR2004 - one line
         extra = f", {len(self.parts)} parts" if not isinstance(self.body, str) else ""
         return f"Message({self.role!r}, {text!r}{extra}, id={self.id!r})"
+
+
+class MessageDraft:
+    """A message whose fields are being set: the same slots, but not frozen.
+
+    Messages are made and read on the hottest paths. Setting the fields of a frozen dataclass takes seven
+    times as long as setting plain slots. So a message is a draft meanwhile; its class is changed at the end.
+    """
+
+    __slots__ = Message.__slots__
+
+
+def _open_draft(message: Message) -> Any:  # noqa: ANN401 - a draft, whose slots have no types
+    object.__setattr__(message, "__class__", MessageDraft)
+    return message
+
+
+MESSAGE_CLASS: Any = Message
+"""What `draft.__class__` is set to once all fields of a draft are set; then it is a frozen message."""
 
 
 def quoted_texts(message: Message) -> list[str]:

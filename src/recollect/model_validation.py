@@ -27,6 +27,7 @@ _PROBLEMS = {
     "path_type": "must be text",
     "string_type": "must be text",
     "string_unicode": "is not valid text",
+    "tenant_type": "must be a whole number, text or null",
     "tuple_type": "must be a list [ … ]",
     "union_tag_invalid": "{discriminator} is missing or unknown",
     "union_tag_not_found": "{discriminator} is missing or unknown",

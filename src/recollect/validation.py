@@ -17,7 +17,14 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 MAX_ID_BYTES = 512
-"""The maximum length of an id, in bytes of UTF-8: four of them still fit one PostgreSQL index row."""
+"""The maximum length of an id, in bytes of UTF-8: five of them still fit one PostgreSQL index row."""
+
+SYSTEM_TENANT = "(system)"
+"""The tenant None in key columns.
+
+It is not empty: PostgreSQL reads a setting of ours as '' after the transaction that set it has ended, and
+that must never match a row.
+"""
 
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 """The maximum length of one text or JSON value, in bytes of UTF-8."""
@@ -27,6 +34,9 @@ MAX_JSON_DEPTH = 64
 
 MAX_INT = 2**63 - 1
 """The largest integer that a database column holds."""
+
+MAX_POSITION = 2**24 - 1
+"""The highest position in a thread: the SQLite engine packs it into 24 bits."""
 
 
 def check_text(value: object, argument: str, *, max_bytes: int = MAX_TEXT_BYTES) -> str:
@@ -66,10 +76,17 @@ def check_limit(value: object, argument: str = "limit") -> int | None:
     return None if value is None else check_int(value, argument)
 
 
-def check_tenant(value: object, argument: str = "tenant_id") -> int | None:
-    """Return the value if it is a tenant: a positive int, or None for system data."""
+def check_tenant(value: object, argument: str = "tenant_id") -> int | str | None:
+    """Return the value if it is a tenant: a positive int, a text, or None for system data."""
     if value is None:
         return None
+    if isinstance(value, str):
+        if value == SYSTEM_TENANT:
+            raise InvalidArgumentError(argument, f"{value!r} is reserved for the tenant None")
+        return check_id(value, argument)
+    if not isinstance(value, int) or isinstance(value, bool):
+        kind = type(value).__name__
+        raise InvalidArgumentError(argument, f"must be a positive int, a text or None, not {kind}")
     return check_int(value, argument, minimum=1)
 
 
@@ -88,6 +105,13 @@ def check_share(value: object, argument: str) -> float:
     """Return the value if it is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidArgumentError(argument, f"must be a number from 0 to 1, not {value!r:.60}")
+    return float(value)
+
+
+def check_seconds(value: object, argument: str) -> float:
+    """Return the value if it is a positive, finite number of seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise InvalidArgumentError(argument, f"must be a positive number of seconds, not {value!r:.60}")
     return float(value)
 
 

@@ -15,10 +15,13 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 import apsw
 from tests.faults.turns import SCOPES, Ack, make_turn
+from tests.support.embedders import Words
 from tests.support.waiting import GENEROUS
 
 from recollect import RecollectError, Scope, Store, open_store
 from recollect.errors import StorageUnavailableError
+from recollect.recall.embedding.embedder import as_embedder
+from recollect.recall.embedding.indexer import Indexer
 
 P = ParamSpec("P")
 
@@ -89,19 +92,24 @@ class Child:
         self._line.close()
 
 
-def write_until_killed(line: Connection, url: str, seed: str, words: int) -> None:
-    """Write turns alone and together without end and report each acknowledged one."""
-    asyncio.run(_write_until_killed(line, url, random.Random(seed), words, seed))
+def write_until_killed(line: Connection, url: str, seed: str, words: int, *, indexes: bool = False) -> None:
+    """Write turns alone and together without end, and report each acknowledged one; index them meanwhile."""
+    indexer = Indexer(as_embedder(Words())) if indexes else None
+    asyncio.run(_write_until_killed(line, url, random.Random(seed), words, seed, indexer))
 
 
-async def _write_until_killed(line: Connection, url: str, rng: random.Random, words: int, name: str) -> None:
+async def _write_until_killed(  # noqa: PLR0917 - each is one thing that a child is told
+    line: Connection, url: str, rng: random.Random, words: int, name: str, indexer: Indexer | None
+) -> None:
     written = 0
 
     async def write(store: Store) -> None:
         nonlocal written
         written += 1
-        ack = await make_turn(rng, f"{name}-{written}", words=words).write(store)
-        line.send_bytes(ack.to_bytes())
+        turn = make_turn(rng, f"{name}-{written}", words=words)
+        line.send_bytes((await turn.write(store)).to_bytes())
+        if indexer is not None:
+            indexer.schedule(turn.scope, store)
 
     async with open_store(url) as store:
         while True:

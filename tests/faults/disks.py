@@ -12,13 +12,16 @@ import os
 import random
 import resource
 import tempfile
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
 
 from recollect import RecollectError, Store, open_store
+from recollect.storage.sqlite.writer import Writer
 
 NOBODY = 65534
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -46,6 +49,11 @@ def write_without_permission(line: Connection, path: str) -> None:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     line.send_bytes(json.dumps(asyncio.run(_try_to_write(path))).encode())
+
+
+def write_alone_within_a_size_limit(line: Connection, folder: str) -> None:
+    """Write one turn after the other until the disk is full, and again once there is room."""
+    line.send_bytes(json.dumps(asyncio.run(_write_alone(folder))).encode())
 
 
 class _SizeLimit:
@@ -113,6 +121,45 @@ async def _fill_up(folder: str, limit: _SizeLimit | _SmallDisk) -> dict[str, obj
         "again": again,
         "turns": len(acks),
     }
+
+
+async def _write_alone(folder: str) -> dict[str, object]:
+    """Report how the last write failed on the loop's own thread, and what became of its transaction."""
+    rng, limit = random.Random(1), _SizeLimit(folder)
+    async with open_store(f"sqlite:///{folder}/store.db") as store:
+        acks = [await make_turn(rng, "before").write(store)]
+        limit.impose()
+        with _watching_lone_writes() as failures:
+            said = await _until_full(store, rng, acks)
+            for number in range(20):  # a write that comes too soon after another goes to the thread
+                await asyncio.sleep(0)
+                await _outcome(make_turn(rng, f"full-{number}", words=400).write(store))
+        kept = await _outcome(check_whole(store, acks))
+        limit.lift()
+        acks.append(await make_turn(rng, "last", words=400).write(store))
+        await check_whole(store, acks)
+    return {"said": said, "failures": failures, "kept": kept}
+
+
+@contextmanager
+def _watching_lone_writes() -> Generator[list[str]]:
+    """Provide the errors of writes that were tried without the writer's thread."""
+    failures: list[str] = []
+    name = "_write_here"
+    write_here: Any = getattr(Writer, name)
+
+    def watch(writer: Writer, work: object) -> object:
+        try:
+            return write_here(writer, work)
+        except Exception as error:
+            failures.append(type(error.__cause__).__name__)
+            raise
+
+    setattr(Writer, name, watch)
+    try:
+        yield failures
+    finally:
+        setattr(Writer, name, write_here)
 
 
 async def _until_full(store: Store, rng: random.Random, acks: list[Ack]) -> str:

@@ -24,6 +24,7 @@ _SAMPLES: dict[str, object] = {
     "REAL": 0.5,
     "text": "x",
     "bigint": TENANT,
+    "smallint": TENANT,
     "integer": TENANT,
     "json": "{}",
     "jsonb": "{}",
@@ -32,7 +33,7 @@ _SAMPLES: dict[str, object] = {
     "real": 0.5,
 }
 
-_FIXED: dict[str, object] = {"context_visible": False}
+_FIXED: dict[str, object] = {"context_visible": False, "tenant_id": str(TENANT)}
 """Columns that take one value alone."""
 
 _CATALOGUE: dict[str, LiteralString] = {

@@ -22,9 +22,8 @@ IN_TIME = WRITES * PATIENCE / 2  # half of what they take if each waits for itse
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have writers give up early."""
-    monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", PATIENCE)
-    monkeypatch.setattr("recollect.storage.sqlite.transactions._MIN_WAIT_SECONDS", 0.05)
+    """Have those give up early that come while others wait already."""
+    monkeypatch.setattr("recollect.storage.sqlite.writer._MIN_WAIT_SECONDS", 0.05)
 
 
 @contextmanager
@@ -55,7 +54,7 @@ def seconds_since(started: float) -> float:
 
 async def test_writes_that_come_together_wait_once_for_a_busy_file(tmp_path: Path) -> None:
     """Not one after the other, whether they share a transaction or wait for the next one; none is written."""
-    async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+    async with open_store(f"sqlite:///{tmp_path}/store.db", busy_seconds=PATIENCE) as store:
         await write(store)
         with held(tmp_path / "store.db"):
             started = time.monotonic()
@@ -68,7 +67,7 @@ async def test_writes_that_come_together_wait_once_for_a_busy_file(tmp_path: Pat
 
 async def test_a_file_that_was_given_up_is_not_waited_for_again_by_each_write(tmp_path: Path) -> None:
     """The writes of one run come one after the other; only the first waits for long."""
-    async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+    async with open_store(f"sqlite:///{tmp_path}/store.db", busy_seconds=PATIENCE) as store:
         with held(tmp_path / "store.db"):
             started = time.monotonic()
             for _ in range(WRITES):
@@ -80,7 +79,7 @@ async def test_a_file_that_was_given_up_is_not_waited_for_again_by_each_write(tm
 async def test_a_file_that_was_free_in_between_is_waited_for_again(tmp_path: Path) -> None:
     """Having given up once does not make a writer impatient forever."""
     path = tmp_path / "store.db"
-    async with open_store(f"sqlite:///{path}") as store:
+    async with open_store(f"sqlite:///{path}", busy_seconds=PATIENCE) as store:
         with held(path), pytest.raises(StorageBusyError):
             await write(store)
         await write(store)
@@ -93,12 +92,9 @@ async def test_a_file_that_was_free_in_between_is_waited_for_again(tmp_path: Pat
         assert len(await store.list_events(scope=SCOPE)) == 2
 
 
-async def test_all_writes_are_made_when_the_file_is_free_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_writes_are_made_when_the_file_is_free_in_time(tmp_path: Path) -> None:
     """Those that waited together, and those that came while they did."""
-    monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", 60)
-    async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+    async with open_store(f"sqlite:///{tmp_path}/store.db", busy_seconds=60) as store:
         with held(tmp_path / "store.db"):
             first = asyncio.create_task(write(store))
             await asyncio.sleep(0.1)

@@ -76,14 +76,11 @@ async def test_reads_work_on_when_readers_are_cancelled(url: str) -> None:
 
 
 @pytest.mark.parametrize("writers", [1, 6])
-async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(
-    tmp_path: Path, writers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_store_closes_at_once_when_writers_gave_up_on_a_busy_file(tmp_path: Path, writers: int) -> None:
     """Nobody waits for the rest of the time that a writer has for a write that nobody wants any more."""
-    monkeypatch.setattr("recollect.storage.sqlite.transactions.BUSY_SECONDS", 600)
     rng = random.Random(6)
     path = tmp_path / "busy.db"
-    async with open_store(f"sqlite:///{path}") as store:
+    async with open_store(f"sqlite:///{path}", busy_seconds=600) as store:
         ack = await make_turn(rng, "before").write(store)
         other = connect(str(path))
         other.execute("BEGIN IMMEDIATE")

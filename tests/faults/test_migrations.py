@@ -26,6 +26,14 @@ from recollect.storage.sqlite import connection as sqlite
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
+IN_THE_WAY = {
+    "table": "CREATE TABLE {name} (in_the_way TEXT)",
+    "index": "CREATE TABLE {name} (in_the_way TEXT)",
+    "trigger": "CREATE TABLE in_the_way (at TEXT); "
+    "CREATE TRIGGER {name} AFTER DELETE ON in_the_way BEGIN SELECT 1; END",
+}
+"""What keeps a step from making something of a name, by the kind of that."""
+
 VERSIONS = [migration.number for migration in load_migrations("sqlite")]
 
 
@@ -105,17 +113,17 @@ async def test_opening_fails_when_the_history_of_migrations_is_another(
 async def test_file_stays_as_it_was_when_a_migration_fails(tmp_path: Path, version: int) -> None:
     """A step that fails at its last statement takes the earlier ones back, and can be tried again."""
     path = tmp_path / "store.db"
-    name = _last_of_step(tmp_path, version)
+    kind, name = _last_of_step(tmp_path, version)
     connection = sqlite.prepare(str(path), up_to=version - 1)
     connection.execute(load_statements("sqlite")["create_migrations"])
-    connection.execute(f"CREATE TABLE {name} (in_the_way TEXT)")
+    connection.execute(IN_THE_WAY[kind].format(name=name))
     before = sqlite_schema(connection)
     connection.close()
     with pytest.raises(StorageError, match=name):
         await open_store(f"sqlite:///{path}")
     after = open_sqlite(path)
     assert sqlite_schema(after) == before
-    after.execute(f"DROP TABLE {name}")
+    after.execute(f"DROP TABLE {'in_the_way' if kind == 'trigger' else name}")
     after.close()
     async with open_store(f"sqlite:///{path}"):
         pass
@@ -139,16 +147,17 @@ async def test_database_stays_as_it_was_when_a_migration_fails(new_postgres_url:
         pass
 
 
-def _last_of_step(folder: Path, version: int) -> str:
-    """Return the name of what a step makes last."""
+def _last_of_step(folder: Path, version: int) -> tuple[str, str]:
+    """Return the kind and the name of what a step makes last."""
     before = sqlite.prepare(str(folder / "before.db"), up_to=version - 1)
     after = sqlite.prepare(str(folder / "after.db"), up_to=version)
-    made = [
-        name for name in sqlite_names(after) if name not in sqlite_names(before) and "autoindex" not in name
-    ]
+    known = sqlite_names(before)
+    made = after.execute(
+        "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE '%autoindex%' ORDER BY rowid"
+    ).fetchall()
     before.close()
     after.close()
-    return made[-1]
+    return [(kind, name) for kind, name in made if name not in known][-1]
 
 
 async def _relations_of_step(url: str, version: int) -> list[str]:

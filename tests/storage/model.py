@@ -8,101 +8,51 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias, cast
+from typing import cast
+
+from tests.storage.model_threads import (
+    KeptMessage,
+    KeptThread,
+    Place,
+    Record,
+    iso,
+    message_record,
+)
 
 from recollect import ConflictError, MemoryNotFoundError, Message, Thread
-from recollect.messages import part_to_dict
-from recollect.storage.records import MemoryEntry, Placement, SearchRow, StateEntry
-from recollect.storage.rows import to_micros
-from recollect.text.terms import analyse
-
-Place: TypeAlias = tuple[str, str, str]
-"""The app, the project and the id of a thread."""
-
-Record: TypeAlias = dict[str, object]
-"""One line of an export."""
-
-
-@dataclass(slots=True)
-class KeptMessage:
-    """A message where it stands."""
-
-    message: Message
-    position: int
-    number: int
-    run_id: str | None
-
-    def facts(self, place: Place) -> tuple[object, ...]:
-        """Return all that a reader can see of it; compare `facts_of`."""
-        return _facts(self.message, place[2], self.position, self.number, self.run_id)
-
-
-@dataclass(slots=True)
-class KeptThread:
-    """A thread with its messages in order."""
-
-    title: str
-    metadata: Mapping[str, object]
-    created_at: datetime
-    updated_at: datetime
-    next_position: int = 1
-    messages: list[KeptMessage] = field(default_factory=list[KeptMessage])
-
-    def add(self, message: Message, number: int, run_id: str | None) -> KeptMessage:
-        """Put a message at the end."""
-        kept = KeptMessage(message, self.next_position, number, run_id)
-        self.messages.append(kept)
-        self.next_position += 1
-        return kept
-
-    def find(self, message_id: str) -> int | None:
-        """Return the index of a message, or None."""
-        for index, kept in enumerate(self.messages):
-            if kept.message.id == message_id:
-                return index
-        return None
-
-    def units(self) -> list[int]:
-        """Return for each message the index of the first one that must not be separated from it.
-
-        A result belongs to the nearest call of its id before it, with all that stands between.
-        """
-        starts = list(range(len(self.messages)))
-        calls: dict[str, int] = {}
-        for index, kept in enumerate(self.messages):
-            for result in kept.message.tool_results:
-                if result.call_id in calls:
-                    start = starts[calls[result.call_id]]
-                    starts[: index + 1] = [min(known, start) for known in starts[: index + 1]]
-            calls |= {call.id: index for call in kept.message.tool_calls}
-        return starts
-
-    def whole(self, first: int, end: int) -> list[KeptMessage]:
-        """Return the messages from an index up to another, with the rest of the units at both ends."""
-        if first >= end:
-            return []
-        starts = self.units()
-        first = starts[first]
-        while end < len(starts) and starts[end] == starts[end - 1]:
-            end += 1
-        return self.messages[first:end]
-
-    @property
-    def last_message_at(self) -> datetime | None:
-        """The time of the message that stands last."""
-        return self.messages[-1].message.created_at if self.messages else None
+from recollect.storage.records import (
+    MemoryEntry,
+    MessageTerms,
+    Placement,
+    PrunedUser,
+    SearchRow,
+    StateEntry,
+    UnindexedMessage,
+    VectorRow,
+)
 
 
 @dataclass(slots=True)
 class ModelUser:
-    """Everything that is kept about one user of one tenant."""
+    """Everything that is kept about one user of one tenant.
 
-    tenant_id: int | None
+    `threads` is what the tables hold, `live` what a reader sees at `now`. `is_known` says whether the user
+    has a row, which only an erasure removes.
+    """
+
+    tenant_id: int | str | None
     user_id: str
+    now: datetime = field(default=datetime(1970, 1, 1, tzinfo=UTC), compare=False)
     threads: dict[Place, KeptThread] = field(default_factory=dict[Place, KeptThread])
     memory: dict[str, MemoryEntry] = field(default_factory=dict[str, MemoryEntry])
     state: StateEntry | None = None
     events: list[Record] = field(default_factory=list[Record])
+    is_known: bool = False
+
+    @property
+    def live(self) -> dict[Place, KeptThread]:
+        """The threads as readers see them."""
+        return {place: thread.live(self.now) for place, thread in self.threads.items()}
 
     def append_turn(
         self,
@@ -111,37 +61,59 @@ class ModelUser:
         numbers: Iterable[int],
         *,
         run_id: str | None,
-        time: datetime,
+        expires_at: datetime | None,
     ) -> list[Placement]:
         """Keep what is new of a turn under the given numbers, and say where all of it stands."""
         for message in turn:
             self._refuse_elsewhere(place, message.id)
-        found = self.threads.get(place)
+        found = self.live.get(place)
         fresh = [message for message in turn if found is None or found.find(message.id) is None]
+        if self._has_any(place, turn):
+            self.remove_expired()
         if fresh:
-            thread = self.threads.setdefault(place, found or KeptThread("New Conversation", {}, time, time))
-            thread.updated_at = time
+            thread = self.threads.setdefault(place, KeptThread("New Conversation", {}, self.now, self.now))
+            thread.updated_at = self.now
             for message, number in zip(fresh, numbers, strict=True):
-                thread.add(message, number, run_id)
+                thread.add(message, number, run_id, expires_at)
+            thread.live(self.now).settle_units()
+            if any(kept.is_expired(self.now) for kept in thread.messages):
+                self.remove_expired()
+            self.is_known = True
         stored = {kept.message.id: kept for kept in self.threads[place].messages}
-        return [Placement(stored[message.id].position, stored[message.id].number) for message in turn]
+        new = {message.id for message in fresh}
+        return [
+            Placement(stored[message.id].position, stored[message.id].number, message.id in new)
+            for message in turn
+        ]
+
+    def _has_any(self, place: Place, turn: Sequence[Message]) -> bool:
+        """Whether an id of a turn is in the tables, maybe of an expired message: then all of those go."""
+        threads = [thread for other, thread in self.threads.items() if other[:2] == place[:2]]
+        return any(thread.find(message.id) is not None for message in turn for thread in threads)
 
     def _refuse_elsewhere(self, place: Place, message_id: str) -> None:
-        for other, thread in self.threads.items():
+        for other, thread in self.live.items():
             if other != place and other[:2] == place[:2] and thread.find(message_id) is not None:
                 raise ConflictError
+
+    def remove_expired(self) -> int:
+        """Remove the expired messages of all threads, and return how many there were."""
+        return sum(
+            thread.remove([kept for kept in thread.messages if kept.is_expired(self.now)], self.now)
+            for thread in self.threads.values()
+        )
 
     # Reading threads
 
     def last_messages(self, place: Place, limit: int | None) -> list[KeptMessage]:
         """Return the newest messages of a thread."""
-        thread = self.threads.get(place)
-        return [] if thread is None else _up_to(thread, len(thread.messages), limit)
+        thread = self.live.get(place)
+        return [] if thread is None else thread.up_to(len(thread.messages), limit)
 
     def messages_before(self, place: Place, message_id: str, limit: int | None) -> list[KeptMessage]:
         """Return what ends right before a message and its unit."""
         thread, index = self._message(place, message_id)
-        return _up_to(thread, thread.units()[index], limit)
+        return thread.up_to(thread.units()[index], limit)
 
     def messages_after(self, place: Place, message_id: str, limit: int | None) -> list[KeptMessage]:
         """Return what begins right after a message and its unit."""
@@ -153,7 +125,7 @@ class ModelUser:
 
     def page_of_messages(self, place: Place, limit: int, offset: int) -> list[KeptMessage]:
         """Return the units that begin on a page."""
-        thread = self.threads.get(place)
+        thread = self.live.get(place)
         if thread is None:
             return []
         page = range(offset, min(offset + limit, len(thread.messages)))
@@ -179,16 +151,15 @@ class ModelUser:
         return said[::-1]
 
     def all_messages(self) -> list[tuple[Place, KeptMessage]]:
-        """Return every message in order of the numbers."""
-        pairs = [(place, kept) for place, thread in self.threads.items() for kept in thread.messages]
-        return sorted(pairs, key=lambda pair: pair[1].number)
+        """Return every message that is not expired, in order of the numbers."""
+        return _sort(self.live)
 
-    def search_rows(self) -> list[SearchRow]:
-        """Return the search rows that the messages must have."""
-        return [_search_row(place, kept) for place, kept in self.user_history()[::-1]]
+    def stored_messages(self) -> list[tuple[Place, KeptMessage]]:
+        """Return every message that the tables hold, in order of the numbers."""
+        return _sort(self.threads)
 
     def _message(self, place: Place, message_id: str) -> tuple[KeptThread, int]:
-        thread = self.threads.get(place)
+        thread = self.live.get(place)
         index = None if thread is None else thread.find(message_id)
         if thread is None or index is None:
             raise MemoryNotFoundError
@@ -197,30 +168,53 @@ class ModelUser:
     def _of_app(self, place: Place, *, all_threads: bool) -> dict[Place, KeptThread]:
         return {
             other: thread
-            for other, thread in self.threads.items()
+            for other, thread in self.live.items()
             if other[:2] == place[:2] and (all_threads or other == place)
         }
 
+    # Search rows
+
+    def search_rows(self) -> list[SearchRow]:
+        """Return what search reads of each message."""
+        return [kept.search_row(place) for place, kept in self.user_history()[::-1]]
+
+    def vectors(self) -> list[VectorRow]:
+        """Return the vectors of all messages."""
+        return [row for _, kept in self.user_history()[::-1] for row in kept.vector_rows()]
+
+    def unindexed(self, model_id: str | None, *, any_model: bool = True) -> list[UnindexedMessage]:
+        """Return the messages that lack terms, or vectors."""
+        return [
+            UnindexedMessage(kept.number, kept.message.text)
+            for _, kept in self.user_history()[::-1]
+            if kept.lacks_rows(model_id, any_model=any_model)
+        ]
+
+    def put_search_rows(self, items: Sequence[MessageTerms], model_id: str | None, *, replaces: bool) -> int:
+        """Store terms for those messages that are the user's and are searched."""
+        said = {kept.number: kept for _, kept in self.user_history()}
+        found = [item for item in items if item.number in said]
+        for item in found:
+            said[item.number].put_terms(item, model_id, replaces=replaces)
+        return len(found)
+
     # Threads
 
-    def create_thread(
-        self, place: Place, title: str | None, metadata: Mapping[str, object] | None, time: datetime
-    ) -> Thread:
+    def create_thread(self, place: Place, title: str | None, metadata: Mapping[str, object] | None) -> Thread:
         """Create a thread unless it is there."""
-        made = KeptThread("New Conversation" if title is None else title, metadata or {}, time, time)
+        made = KeptThread("New Conversation" if title is None else title, metadata or {}, self.now, self.now)
         self.threads.setdefault(place, made)
+        self.is_known = True
         return self.thread(place)
 
-    def update_thread(
-        self, place: Place, title: str | None, metadata: Mapping[str, object] | None, time: datetime
-    ) -> Thread:
+    def update_thread(self, place: Place, title: str | None, metadata: Mapping[str, object] | None) -> Thread:
         """Change what is not None."""
         if place not in self.threads:
             raise MemoryNotFoundError
         thread = self.threads[place]
         thread.title = thread.title if title is None else title
         thread.metadata = thread.metadata if metadata is None else metadata
-        thread.updated_at = time
+        thread.updated_at = self.now
         return self.thread(place)
 
     def delete_thread(self, place: Place) -> bool:
@@ -230,7 +224,7 @@ class ModelUser:
 
     def thread(self, place: Place) -> Thread:
         """Return a thread as the store shows it."""
-        kept = self.threads[place]
+        kept = self.threads[place].live(self.now)
         return Thread(
             id=place[2],
             tenant_id=self.tenant_id,
@@ -254,24 +248,45 @@ class ModelUser:
 
     # Removing
 
-    def delete_messages(self, place: Place, ids: Sequence[str], time: datetime, *, all_threads: bool) -> int:
+    def delete_messages(self, place: Place, ids: Sequence[str], *, all_threads: bool) -> int:
         """Remove messages with their units."""
         gone = 0
-        for thread in self._of_app(place, all_threads=all_threads).values():
-            starts = thread.units()
-            doomed = {starts[index] for index in map(thread.find, ids) if index is not None}
-            left = [kept for start, kept in zip(starts, thread.messages, strict=True) if start not in doomed]
-            gone += len(thread.messages) - len(left)
-            if doomed:
-                thread.messages, thread.updated_at = left, time
+        for other, thread in self._of_app(place, all_threads=all_threads).items():
+            doomed = [
+                kept
+                for unit in thread.whole_units()
+                if any(kept.message.id in ids for kept in unit)
+                for kept in unit
+            ]
+            gone += self.threads[other].remove(doomed, self.now)
         return gone
 
-    def delete_number(self, number: int, time: datetime) -> bool:
+    def delete_number(self, number: int) -> bool:
         """Remove a message by its number, with its unit."""
         for place, kept in self.all_messages():
             if kept.number == number:
-                return self.delete_messages(place, [kept.message.id], time, all_threads=False) > 0
+                return self.delete_messages(place, [kept.message.id], all_threads=False) > 0
         return False
+
+    def prune(self, before: datetime, *, dry_run: bool) -> PrunedUser:
+        """Remove the units that are older as a whole, and what has expired."""
+        old = {
+            place: [
+                kept
+                for unit in thread.whole_units()
+                if all(kept.message.created_at < before for kept in unit)
+                for kept in unit
+            ]
+            for place, thread in self.live.items()
+        }
+        found = PrunedUser(
+            sum(map(len, old.values())), len(self.stored_messages()) - len(self.all_messages())
+        )
+        if not dry_run:
+            self.remove_expired()
+            for place, messages in old.items():
+                self.threads[place].remove(messages, self.now)
+        return found
 
     def clear_history(self) -> int:
         """Remove all threads."""
@@ -293,13 +308,15 @@ class ModelUser:
         """Remove everything and count it by kind."""
         counts = self.counts()
         self.threads, self.memory, self.state, self.events = {}, {}, None, []
+        self.is_known = False
         return counts
 
     def counts(self) -> dict[str, int]:
         """Count the rows of each kind."""
+        stored = self.stored_messages()
         return {
-            "vectors": 0,
-            "messages": len(self.all_messages()),
+            "search_rows": sum(kept.count_rows() for _, kept in stored),
+            "messages": len(stored),
             "threads": len(self.threads),
             "user_memory": len(self.memory),
             "user_state": int(self.state is not None),
@@ -307,40 +324,52 @@ class ModelUser:
             "events": len(self.events),
         }
 
-    def numbers(self) -> set[int]:
-        """Return all integer ids of the user."""
-        entries = [entry.number for entry in self.memory.values()]
-        return {kept.number for _, kept in self.all_messages()} | set(entries)
+    def last_activity_at(self) -> datetime | None:
+        """Return the time of the last write, as far as something of it is left."""
+        times = [thread.updated_at for thread in self.threads.values()]
+        times += [entry.updated_at for entry in self.memory.values()]
+        return max([*times, self.state.updated_at] if self.state else times, default=None)
 
     # Export and import
 
     def export(self) -> list[Record]:
         """Return the lines of an export, decoded."""
         records = [
-            *(_thread_record(place, self.threads[place]) for place in sorted(self.threads)),
-            *(_message_record(place, kept) for place, kept in self.all_messages()),
+            *(self.threads[place].record(place) for place in sorted(self.threads)),
+            *(message_record(place, kept) for place, kept in self.all_messages()),
             *(_memory_record(self.memory[key]) for key in sorted(self.memory)),
         ]
         if self.state is not None:
             records.append(
-                {"kind": "state", "mode": self.state.mode, "updated_at": _iso(self.state.updated_at)}
+                {"kind": "state", "mode": self.state.mode, "updated_at": iso(self.state.updated_at)}
             )
         records += self.events
         head: Record = {"kind": "export", "format": 1, "tenant_id": self.tenant_id, "user_id": self.user_id}
         return [head, *records, {"kind": "end", "lines": len(records)}]
 
+    def snapshot(self) -> "ModelUser":
+        """Return a copy of what an export has: neither search rows nor expired messages."""
+        copied = copy.deepcopy(self)
+        copied.threads = copied.live
+        for _, kept in copied.stored_messages():
+            kept.terms, kept.model_id, kept.vectors = None, None, ()
+        return copied
+
     def import_(
-        self, source: "ModelUser", new_numbers: Callable[[str], int], *, merge: bool, time: datetime
+        self, source: "ModelUser", new_numbers: Callable[[str], int], *, merge: bool
     ) -> dict[str, int]:
-        """Take over a copy of another user; `new_numbers` gives the number of a new message or memory."""
+        """Take over a snapshot of a user; `new_numbers` gives the number of a new message or memory."""
         if not merge and any(self.counts().values()):
             raise ConflictError
-        for place, kept in source.all_messages():
+        for place, kept in source.stored_messages():
             self._refuse_elsewhere(place, kept.message.id)
+        self.remove_expired()
         new_threads = len(source.threads.keys() - self.threads.keys())
         written = sum(
-            self._import_thread(place, source.threads[place], new_numbers, time) for place in source.threads
+            self._import_thread(place, thread.live(self.now), new_numbers)
+            for place, thread in source.threads.items()
         )
+        self.is_known = True
         return {
             "threads": new_threads,
             "messages": written,
@@ -350,9 +379,7 @@ class ModelUser:
             "events": self._import_events(source.events),
         }
 
-    def _import_thread(
-        self, place: Place, given: KeptThread, new_numbers: Callable[[str], int], time: datetime
-    ) -> int:
+    def _import_thread(self, place: Place, given: KeptThread, new_numbers: Callable[[str], int]) -> int:
         if place not in self.threads:
             self.threads[place] = thread = copy.deepcopy(given)
             for kept in thread.messages:
@@ -361,8 +388,10 @@ class ModelUser:
         thread = self.threads[place]
         fresh = [kept for kept in given.messages if thread.find(kept.message.id) is None]
         for kept in fresh:
-            thread.add(kept.message, new_numbers(f"{place} {kept.message.id}"), kept.run_id)
-        thread.updated_at = time if fresh else thread.updated_at
+            number = new_numbers(f"{place} {kept.message.id}")
+            thread.add(kept.message, number, kept.run_id, kept.expires_at)
+        thread.settle_units()
+        thread.updated_at = self.now if fresh else thread.updated_at
         return len(fresh)
 
     def _import_memory(self, source: "ModelUser", new_numbers: Callable[[str], int]) -> int:
@@ -383,13 +412,14 @@ class ModelUser:
 
     # Events
 
-    def add_event(self, place: Place, name: str, payload: Record, run_id: str | None, time: datetime) -> None:
+    def add_event(self, place: Place, name: str, payload: Record, run_id: str | None) -> None:
         """Keep an event, as the line that an export has of it."""
         event: Record = dict(
             zip(("kind", "app_id", "project_id", "thread_id"), ("event", *place), strict=True)
         )
         event |= {"name": name, "run_id": run_id, "payload": payload, "context_visible": False}
-        self.events.append(event | {"created_at": _iso(time)})
+        self.events.append(event | {"created_at": iso(self.now)})
+        self.is_known = True
 
     def list_events(self, place: Place, limit: int | None, *, all_threads: bool) -> list[Record]:
         """Return the newest events of a thread, or of all threads beside it."""
@@ -407,61 +437,9 @@ class ModelUser:
         return len(self.events) - count
 
 
-def facts_of(message: Message) -> tuple[object, ...]:
-    """Return all that can be seen of a stored message, what `==` leaves out included."""
-    return _facts(message, message.thread_id, message.position, message.number, message.run_id)
-
-
-def _facts(message: Message, *place: object) -> tuple[object, ...]:
-    created_at = message.created_at.astimezone(UTC)
-    return (message.id, message.role, message.origin, message.body, message.metadata, created_at, *place)
-
-
-def _up_to(thread: KeptThread, end: int, limit: int | None) -> list[KeptMessage]:
-    first = 0 if limit is None else max(end - limit, 0)
-    return thread.whole(first, end)
-
-
-def _search_row(place: Place, kept: KeptMessage) -> SearchRow:
-    terms = analyse(kept.message.text)
-    name = kept.message.metadata.get("name")
-    speaker = name if isinstance(name, str) else None
-    time = to_micros(kept.message.created_at)
-    asks = any(mark in kept.message.text for mark in "?\uff1f\u061f")
-    return SearchRow(kept.number, *place, kept.position, time, speaker, asks, terms.hashes, terms.counts)
-
-
-def _thread_record(place: Place, thread: KeptThread) -> Record:
-    return {
-        "kind": "thread",
-        "app_id": place[0],
-        "project_id": place[1],
-        "id": place[2],
-        "title": thread.title,
-        "metadata": thread.metadata,
-        "created_at": _iso(thread.created_at),
-        "updated_at": _iso(thread.updated_at),
-        "next_position": thread.next_position,
-    }
-
-
-def _message_record(place: Place, kept: KeptMessage) -> Record:
-    message = kept.message
-    content = message.body if isinstance(message.body, str) else [part_to_dict(part) for part in message.body]
-    return {
-        "kind": "message",
-        "app_id": place[0],
-        "project_id": place[1],
-        "thread_id": place[2],
-        "position": kept.position,
-        "id": message.id,
-        "role": message.role,
-        "origin": message.origin,
-        "content": content,
-        "metadata": message.metadata,
-        "created_at": _iso(message.created_at),
-        "run_id": kept.run_id,
-    }
+def _sort(threads: dict[Place, KeptThread]) -> list[tuple[Place, KeptMessage]]:
+    pairs = [(place, kept) for place, thread in threads.items() for kept in thread.messages]
+    return sorted(pairs, key=lambda pair: pair[1].number)
 
 
 def _memory_record(entry: MemoryEntry) -> Record:
@@ -469,13 +447,9 @@ def _memory_record(entry: MemoryEntry) -> Record:
         "kind": "memory",
         "key": entry.key,
         "value": entry.value,
-        "updated_at": _iso(entry.updated_at),
+        "updated_at": iso(entry.updated_at),
     }
 
 
 def _place_of(event: Record) -> Place:
     return cast("Place", (event["app_id"], event["project_id"], event["thread_id"]))
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat()

@@ -5,7 +5,8 @@ import json
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeAlias
 
-from tests.storage.model import KeptMessage, ModelUser, Place, facts_of
+from tests.storage.model import ModelUser
+from tests.storage.model_threads import KeptMessage, Place, facts_of
 
 from recollect import Message, Scope, Store
 
@@ -22,6 +23,12 @@ KEYS = ("likes", "it's", "name")
 
 LIMITS = (None, 0, 1, 2, 5)
 """How many messages are asked for."""
+
+MODELS = (None, "m1", "m2")
+"""The embedding models, and none."""
+
+UNINDEXED = ((None, True), ("m1", True), ("m1", False), ("m2", False))
+"""Which model is asked for, and whether another one does too."""
 
 Facts: TypeAlias = list[tuple[object, ...]]
 """All that can be seen of some messages."""
@@ -47,14 +54,15 @@ async def export(store: Store, scope: Scope) -> list[str]:
     return [line async for line in store.export(scope=scope)]
 
 
-async def rows_of_all(store: Store, scopes: Sequence[Scope]) -> list[tuple[object, object]]:
+async def rows_of_all(store: Store, scopes: Sequence[Scope]) -> list[tuple[object, object, object]]:
     """Return every row of some users: what they keep, and what search reads of it."""
     return await asyncio.gather(*(_rows(store, scope) for scope in scopes))
 
 
-async def _rows(store: Store, scope: Scope) -> tuple[object, object]:
+async def _rows(store: Store, scope: Scope) -> tuple[object, object, object]:
     lines = await export(store, scope)
-    return [json.loads(line) for line in lines], (await store.search_rows(scope=scope)).rows
+    found = await store.search_rows(scope=scope)
+    return [json.loads(line) for line in lines], found.rows, found.vectors
 
 
 async def epochs(store: Store, scopes: Sequence[Scope]) -> list[int]:
@@ -62,13 +70,18 @@ async def epochs(store: Store, scopes: Sequence[Scope]) -> list[int]:
     return await asyncio.gather(*(store.epoch(scope=scope) for scope in scopes))
 
 
-async def numbers(store: Store, scope: Scope) -> dict[str, int]:
-    """Return the integer ids of a user's memory, by key, and of the messages, by place and id."""
-    found = {entry.key: entry.number for entry in await store.list_memory(scope=scope)}
-    for place in PLACES:
-        for message in await store.last_messages(None, scope=at(scope, place)):
-            found[f"{place} {message.id}"] = message.number or 0
-    return found
+async def memory_numbers(store: Store, scope: Scope) -> dict[str, int]:
+    """Return the integer ids of a user's memory, by key."""
+    return {entry.key: entry.number for entry in await store.list_memory(scope=scope)}
+
+
+async def message_numbers(store: Store, scope: Scope) -> dict[str, int]:
+    """Return the integer ids of a user's messages, by place and id."""
+    return {
+        f"{place} {message.id}": message.number or 0
+        for place in PLACES
+        for message in await store.last_messages(None, scope=at(scope, place))
+    }
 
 
 def at(scope: Scope, place: Place) -> Scope:
@@ -89,7 +102,22 @@ async def views(store: Store, scope: Scope) -> dict[str, object]:
         "lists": [await store.list_threads(scope=thread) for thread in threads],
         "messages": [await facts(store.last_messages(None, scope=thread)) for thread in threads],
         "events": [await events(store, thread, limit) for thread in threads for limit in LIMITS],
+        "unindexed": [
+            (await store.unindexed_messages(model, any_model=any_model, scope=scope)).messages
+            for model, any_model in UNINDEXED
+        ],
+        "unindexed count": [await store.count_unindexed(model, scope=scope) for model in MODELS],
+        "summary": await _summary(store, scope),
     }
+
+
+async def _summary(store: Store, scope: Scope) -> tuple[object, ...] | None:
+    """Return what the list of users says of a user, without bytes; None where the list lacks the user."""
+    before = f"{scope.user_id[:-1]}{chr(ord(scope.user_id[-1]) - 1)}\U0010ffff"
+    listed = await store.list_users(after=before, limit=1, tenant_id=scope.tenant_id)
+    if not listed or listed[0].user_id != scope.user_id:
+        return None
+    return listed[0].threads, listed[0].messages, listed[0].last_activity_at
 
 
 def views_of(user: ModelUser) -> dict[str, object]:
@@ -104,6 +132,11 @@ def views_of(user: ModelUser) -> dict[str, object]:
         "lists": [user.list_threads(place) for place in PLACES],
         "messages": [in_thread(place, user.last_messages(place, None)) for place in PLACES],
         "events": [events_of(user, place, limit) for place in PLACES for limit in LIMITS],
+        "unindexed": [user.unindexed(model, any_model=any_model) for model, any_model in UNINDEXED],
+        "unindexed count": [len(user.unindexed(model)) for model in MODELS],
+        "summary": (len(user.threads), len(user.stored_messages()), user.last_activity_at())
+        if user.is_known
+        else None,
     }
 
 
@@ -146,6 +179,12 @@ async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) ->
         "history": await facts(store.user_history(limit=2, offset=1, scope=every)),
         "threads": await store.list_threads(limit=1, offset=1, scope=scope),
         "rows": [(await store.search_rows(after=number, limit=2, scope=scope)).rows for number in after],
+        "vectors": [
+            (await store.search_rows(vectors_from=number, limit=0, scope=scope)).vectors for number in after
+        ],
+        "vectors of": (
+            await store.search_rows(vectors_from=None, vectors_of=after, limit=0, scope=scope)
+        ).vectors,
     }
 
 
@@ -166,6 +205,8 @@ def parts_of(user: ModelUser, place: Place, ids: list[str], after: list[int]) ->
         "history": in_any(user.user_history()[1:3]),
         "threads": user.list_threads(place)[1:2],
         "rows": [[row for row in user.search_rows() if row.number > number][-2:] for number in after],
+        "vectors": [[row for row in user.vectors() if row.number >= number] for number in after],
+        "vectors of": [row for row in user.vectors() if row.number in after],
     }
 
 

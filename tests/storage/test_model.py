@@ -1,7 +1,8 @@
 """Every method of the store against a model of plain dicts, for three tenants at once.
 
 Each tenant has the same two users, threads, message ids and keys as the others. After every step all rows
-of all six users are compared with the model, so whatever crosses from one to another is seen at once.
+of all six users are compared with the model, those of the tables too, so whatever crosses from one to another
+or is left behind is seen at once.
 """
 
 import copy
@@ -15,18 +16,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.storage import readings
-from tests.storage.model import ModelUser, Place
+from tests.storage.expected_tables import expect_tables
+from tests.storage.model import ModelUser
+from tests.storage.model_threads import Place
 from tests.storage.opened import ENGINES, OpenStore, open_for_examples
-from tests.storage.readings import KEYS, LIMITS, PLACES
+from tests.storage.readings import KEYS, LIMITS, MODELS, PLACES
+from tests.storage.tables import raw_numbers, read_tables
 from tests.support.profiles import count_examples
 
 from recollect import Message, ReasoningPart, RecollectError, Scope, TextPart, ToolCall, ToolResult
 from recollect.messages import ORIGINS, ROLES
-from recollect.storage.records import MemoryEntry, Placement, StateEntry
+from recollect.storage.records import MemoryEntry, MessageTerms, Placement, StateEntry
+from recollect.text.terms import analyse
 
-EXAMPLES = {"memory": 0.5, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
+EXAMPLES = {"memory": 1, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
 PATIENT = settings(report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 START = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 NAMES = ("ann", "bob")
 IDS = tuple(f"m{number}" for number in range(20))
 TEXTS = ("", "hello there", "Grüße aus 東京 😀", "100% of '; DROP TABLE messages; --")
@@ -57,6 +63,8 @@ TOOL_PARTS = st.lists(
     min_size=2,
     max_size=9,
 )
+LIFETIME = st.sampled_from((None, None, timedelta(microseconds=1), HOUR, 2 * HOUR))
+PICKS = st.sets(st.integers(0, 9), min_size=1, max_size=6)
 SOME_IDS = st.lists(st.sampled_from((*IDS, "not there")), max_size=5)
 AROUND = st.tuples(st.integers(0, 2), st.integers(0, 2))
 TITLE = st.none() | st.sampled_from(TEXTS)
@@ -67,12 +75,24 @@ VALUE = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers() | st.sa
 class Who(NamedTuple):
     """A user of the model."""
 
-    tenant_id: int | None
+    tenant_id: int | str | None
     name: str
 
 
+class Indexing(NamedTuple):
+    """How search rows are stored: of which model, and whether as of before an erasure."""
+
+    model_id: str | None
+    segments: int
+    replaces: bool
+    stale: bool
+
+
+INDEXING = st.builds(
+    Indexing, st.sampled_from(MODELS), st.integers(0, 3), replaces=st.booleans(), stale=st.booleans()
+)
 ANN = Who(1, "ann")
-EVERYBODY = [Who(tenant, name) for tenant in (None, 1, 2) for name in NAMES]
+EVERYBODY = [Who(tenant, name) for tenant in (None, 1, "01") for name in NAMES]
 # One user and two threads get most of the steps, so that a few steps make a history worth the name.
 WHO = st.just(ANN) | st.sampled_from(EVERYBODY)
 PLACE = st.just(PLACES[0]) | st.just(PLACES[1]) | st.sampled_from(PLACES)
@@ -97,10 +117,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.opened.store
         self.opened.clock.time = START
         ids = {name: self.opened.fresh(name) for name in NAMES}
-        self.users = {who: ModelUser(who.tenant_id, ids[who.name]) for who in EVERYBODY}
+        self.users = {who: ModelUser(who.tenant_id, ids[who.name], START) for who in EVERYBODY}
         self.scopes = [self.scope(who) for who in EVERYBODY]
         self.epochs = dict(zip(EVERYBODY, self.run(readings.epochs(self.store, self.scopes)), strict=True))
-        self.highest = 0
+        self.highest = {"message": max(self.run(raw_numbers(self.store)), default=0), "other": 0}
+        self.before = self.highest["message"]
+        self.old_epochs: dict[Who, int] = {}
         self.exports: list[Bundle] = []
         self.touched: set[Who] = set()
         self.moved: tuple[Who, Place] | None = None
@@ -132,9 +154,15 @@ class StoreMachine(RuleBasedStateMachine):
         self, who: Who, work: Coroutine[Any, Any, object], model: Callable[[ModelUser], object]
     ) -> None:
         """Do the same with a call that may remove something, and note whether it did."""
-        before = copy.deepcopy(self.users[who])
+        before = self._unexpired(who)
         self.agree(who, work, model)
-        self.removed = self.users[who] != before
+        self.removed = self._unexpired(who) != before
+
+    def _unexpired(self, who: Who) -> ModelUser:
+        """Return a copy of what the model knows, without what has expired."""
+        user = copy.deepcopy(self.users[who])
+        user.remove_expired()
+        return user
 
     def outcome(self, call: Callable[[], object]) -> object:
         """Return what a call answers with, or the kind of its error."""
@@ -143,41 +171,84 @@ class StoreMachine(RuleBasedStateMachine):
         except RecollectError as error:
             return type(error)
 
-    def note_new(self, numbers: Sequence[int]) -> None:
-        """Make sure that numbers are new and in order."""
+    def note_new(self, numbers: Sequence[int], kind: str = "other") -> None:
+        """Make sure that numbers are new and in order; messages may have a sequence of their own."""
         assert list(numbers) == sorted(set(numbers))
-        assert not numbers or numbers[0] > self.highest
-        self.highest = max((self.highest, *numbers))
+        assert not numbers or numbers[0] > self.highest[kind]
+        self.highest[kind] = max((self.highest[kind], *numbers))
 
     # Writing
 
-    @initialize(turns=st.lists(TURN, min_size=1, max_size=4), twin=st.sampled_from(EVERYBODY))
-    def begin(self, turns: list[list[Message]], twin: Who) -> None:
-        """Give two users some history, maybe the same user of two tenants."""
+    @initialize(
+        turns=st.lists(st.tuples(TURN, LIFETIME), min_size=1, max_size=4),
+        twin=st.sampled_from(EVERYBODY),
+        picks=PICKS,
+        model_id=st.sampled_from(MODELS),
+    )
+    def begin(
+        self,
+        turns: list[tuple[list[Message], timedelta | None]],
+        twin: Who,
+        picks: set[int],
+        model_id: str | None,
+    ) -> None:
+        """Give two users some history and search rows, maybe the same user of two tenants."""
         for who, mode in ((ANN, "calm"), (twin, "busy")):
-            for turn in turns:
-                self.append_turn(who, PLACES[0], turn, "run")
+            for turn, lifetime in turns:
+                self.append_turn(who, PLACES[0], turn, "run", lifetime)
             self.set_memory(who, KEYS[0], {"mode": mode})
             self.set_state(who, mode)
+            self.put_search_rows(who, who, picks, Indexing(model_id, 2, replaces=False, stale=False))
 
-    @rule(seconds=st.sampled_from((0, 1, 3600)))
+    @rule(seconds=st.sampled_from((1, 3600, 7200)))
     def wait(self, seconds: int) -> None:
         """Let time pass."""
         self.opened.clock.time += timedelta(seconds=seconds)
+        for user in self.users.values():
+            user.now = self.time
 
-    @rule(who=WHO, place=PLACE, turn=TURN, run_id=st.sampled_from((None, "run")))
-    def append_turn(self, who: Who, place: Place, turn: list[Message], run_id: str | None) -> None:
-        """Append messages: new ones, known ones, or both."""
+    @rule(who=WHO, place=PLACE, turn=TURN, run_id=st.sampled_from((None, "run")), lifetime=LIFETIME)
+    def append_turn(
+        self,
+        who: Who,
+        place: Place,
+        turn: list[Message],
+        run_id: str | None,
+        lifetime: timedelta | None = None,
+    ) -> None:
+        """Append messages: new ones, known ones, or both, maybe for some time only."""
         self.touched.add(who)
         self.moved = (who, place)
         scope, user = self.scope(who, place), self.users[who]
-        placed = self.outcome(lambda: self.run(self.store.append_turn(turn, scope=scope, run_id=run_id)))
+        due = None if lifetime is None else self.time + lifetime
+        work = self.store.append_turn(turn, scope=scope, run_id=run_id, expires_at=due)
+        placed = self.outcome(lambda: self.run(work))
         places = cast("list[Placement]", placed) if isinstance(placed, list) else []
-        fresh = [item.number for item in places if item.number > self.highest]
-        self.note_new(fresh)
+        fresh = [item.number for item in places if item.is_new]
+        self.note_new(fresh, "message")
         assert placed == self.outcome(
-            lambda: user.append_turn(place, turn, fresh, run_id=run_id, time=self.time)
+            lambda: user.append_turn(place, turn, fresh, run_id=run_id, expires_at=due)
         )
+
+    @rule(who=WHO, owner=st.none() | WHO, picks=PICKS, indexing=INDEXING)
+    def put_search_rows(self, who: Who, owner: Who | None, picks: set[int], indexing: "Indexing") -> None:
+        """Store search rows of some messages, which may be another user's, as of now or before an erasure."""
+        model_id, segments, replaces, stale = indexing
+        stored = self.users[owner or who].stored_messages()
+        chosen = [stored[pick][1] for pick in sorted(picks) if pick < len(stored)]
+        vectors = [] if model_id is None else [bytes([n, len(model_id), 0, 0]) for n in range(segments)]
+        items = [_terms(kept.number, kept.message.text, vectors) for kept in chosen]
+        scope, user = self.scope(who), self.users[who]
+        now = self.run(self.store.unindexed_messages(None, scope=scope)).erase_epoch
+        epoch = self.old_epochs.setdefault(who, now) if stale else now
+        if items:
+            self.touched.add(who)
+            work = self.store.put_search_rows(
+                items, model_id=model_id, erase_epoch=epoch, replace=replaces, scope=scope
+            )
+            count = user.put_search_rows(items, model_id, replaces=replaces) if epoch == now else 0
+            assert self.run(work) == count
+            self.removed = replaces and count > 0
 
     @rule(who=WHO, place=PLACE, title=TITLE, metadata=METADATA)
     def create_thread(
@@ -185,7 +256,7 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         """Create a thread, or find it there."""
         work = self.store.create_thread(title=title, metadata=metadata, scope=self.scope(who, place))
-        self.agree(who, work, lambda user: user.create_thread(place, title, metadata, self.time))
+        self.agree(who, work, lambda user: user.create_thread(place, title, metadata))
 
     @rule(who=WHO, place=PLACE, title=TITLE, metadata=METADATA)
     def update_thread(
@@ -193,7 +264,7 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         """Change a thread that may not be there."""
         work = self.store.update_thread(title=title, metadata=metadata, scope=self.scope(who, place))
-        self.agree(who, work, lambda user: user.update_thread(place, title, metadata, self.time))
+        self.agree(who, work, lambda user: user.update_thread(place, title, metadata))
 
     @rule(who=WHO, key=st.sampled_from(KEYS), value=VALUE)
     def set_memory(self, who: Who, key: str, value: dict[str, object]) -> None:
@@ -206,6 +277,7 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             self.note_new([number])
         user.memory[key] = MemoryEntry(number, key, value, self.time)
+        user.is_known = True
 
     @rule(who=WHO, mode=st.sampled_from(("calm", "busy")))
     def set_state(self, who: Who, mode: str) -> None:
@@ -213,6 +285,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.touched.add(who)
         self.run(self.store.set_state(mode, scope=self.scope(who)))
         self.users[who].state = StateEntry(mode, self.time)
+        self.users[who].is_known = True
 
     @rule(who=WHO, place=PLACE, name=st.sampled_from(("recalled", "added")), payload=VALUE)
     def add_event(self, who: Who, place: Place, name: str, payload: dict[str, object]) -> None:
@@ -220,7 +293,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.touched.add(who)
         work = self.store.add_event(name, payload, run_id="run", scope=self.scope(who, place))
         self.note_new([self.run(work)])
-        self.users[who].add_event(place, name, payload, "run", self.time)
+        self.users[who].add_event(place, name, payload, "run")
 
     # Removing
 
@@ -232,18 +305,28 @@ class StoreMachine(RuleBasedStateMachine):
         self.agree_on_removal(
             who,
             self.store.delete_messages(ids, scope=scope),
-            lambda user: user.delete_messages(place, ids, self.time, all_threads=all_threads),
+            lambda user: user.delete_messages(place, ids, all_threads=all_threads),
         )
 
     @rule(who=WHO, owner=WHO, pick=st.integers(0, 9))
     def delete_message_number(self, who: Who, owner: Who, pick: int) -> None:
         """Remove a message by its number, which may be one of another tenant's."""
-        numbers = [kept.number for _, kept in self.users[owner].all_messages()] or [10**15]
+        numbers = [kept.number for _, kept in self.users[owner].stored_messages()] or [10**15]
         number = numbers[pick % len(numbers)]
         self.agree_on_removal(
             Who(who.tenant_id, owner.name),
             self.store.delete_message_number(number, tenant_id=who.tenant_id),
-            lambda user: user.delete_number(number, self.time),
+            lambda user: user.delete_number(number),
+        )
+
+    @rule(who=WHO, hours=st.integers(-2, 6), dry_run=st.booleans())
+    def prune(self, who: Who, hours: int, *, dry_run: bool) -> None:
+        """Remove what is old or expired, or only count it."""
+        before = START + hours * HOUR
+        self.agree_on_removal(
+            who,
+            self.store.prune(before, dry_run=dry_run, scope=self.scope(who)),
+            lambda user: user.prune(before, dry_run=dry_run),
         )
 
     @rule(who=WHO, place=PLACE)
@@ -290,7 +373,7 @@ class StoreMachine(RuleBasedStateMachine):
     def export(self, who: Who) -> Bundle:
         """Export a user, and keep the lines for later."""
         lines = self.run(readings.export(self.store, self.scope(who)))
-        self.exports.append(Bundle(lines, copy.deepcopy(self.users[who])))
+        self.exports.append(Bundle(lines, self.users[who].snapshot()))
         return self.exports[-1]
 
     @rule(who=WHO, source=WHO, merge=st.booleans(), old=st.booleans())
@@ -301,11 +384,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.moved = (who, PLACES[0])
         scope, user = self.scope(who), self.users[who]
         real = self.outcome(lambda: self.run(self.store.import_(bundle.lines, merge=merge, scope=scope)))
-        numbers = self.run(readings.numbers(self.store, scope))
-        self.note_new(sorted(set(numbers.values()) - user.numbers()))
-        assert real == self.outcome(
-            lambda: user.import_(bundle.user, numbers.__getitem__, merge=merge, time=self.time)
-        )
+        memory = self.run(readings.memory_numbers(self.store, scope))
+        self.note_new(sorted({*memory.values()} - {entry.number for entry in user.memory.values()}))
+        messages = self.run(readings.message_numbers(self.store, scope))
+        known = {kept.number for _, kept in user.stored_messages()}
+        self.note_new(sorted({*messages.values()} - known), "message")
+        numbers = memory | messages
+        assert real == self.outcome(lambda: user.import_(bundle.user, numbers.__getitem__, merge=merge))
 
     # Reading, beside what is compared after each step
 
@@ -343,7 +428,10 @@ class StoreMachine(RuleBasedStateMachine):
     def everything_is_equal(self) -> None:
         """All rows of all users are what the model says, and so is every view of what was at hand."""
         rows = self.run(readings.rows_of_all(self.store, self.scopes))
-        assert rows == [(self.users[who].export(), self.users[who].search_rows()) for who in EVERYBODY]
+        users = [self.users[who] for who in EVERYBODY]
+        assert rows == [(user.export(), user.search_rows(), user.vectors()) for user in users]
+        names = sorted({user.user_id for user in users})
+        assert self.run(read_tables(self.store, names, after=self.before)) == expect_tables(users)
         for who in self.touched:
             assert self.run(readings.views(self.store, self.scope(who))) == readings.views_of(self.users[who])
         if self.moved is not None:
@@ -355,7 +443,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Every page, and what is around every message of a thread, agree with the model."""
         user = self.users[who]
         ids = [kept.message.id for kept in user.last_messages(place, None)]
-        after = sorted(user.numbers())[::3]
+        after = [kept.number for _, kept in user.all_messages()][::3]
         real = self.run(readings.parts(self.store, self.scope(who, place), ids, after))
         assert real == readings.parts_of(user, place, ids, after)
 
@@ -369,6 +457,11 @@ class StoreMachine(RuleBasedStateMachine):
                 assert now > before
             elif who not in self.touched and any(self.users[who].counts().values()):
                 assert now == before
+
+
+def _terms(number: int, text: str, vectors: Sequence[bytes]) -> MessageTerms:
+    terms = analyse(text)
+    return MessageTerms(number, "?" in text, terms.hashes, terms.counts, vectors)
 
 
 @pytest.fixture(scope="module", params=ENGINES)

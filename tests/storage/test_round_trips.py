@@ -90,7 +90,7 @@ HOSTILE = (
     *("'; DROP TABLE messages; --", "1 OR 1=1", "x" * MAX_ID_BYTES, "ß" * 256, "漢" * 170, "😀" * 128),
 )
 ID = st.sampled_from(HOSTILE) | SHORT | LONG
-TENANT = st.none() | st.integers(1, 3) | st.integers(1, MAX_INT)
+TENANT = st.none() | st.integers(1, 3) | st.integers(1, MAX_INT) | ID
 SCOPE = st.builds(Scope, TENANT, ID, ID, ID, ID)
 
 OFFSET = st.builds(timezone, st.timedeltas(timedelta(microseconds=1) - DAY, DAY - timedelta(microseconds=1)))
@@ -228,7 +228,7 @@ def test_messages_come_back_unchanged_when_they_have_parts_of_every_kind(
     messages = opened.run(opened.store.last_messages(None, scope=scope))
     assert messages == turn
     assert [_exact_message(message) for message in messages] == [_exact_message(message) for message in turn]
-    assert [(message.position, message.number) for message in messages] == places
+    assert [(message.position, message.number, True) for message in messages] == places
     assert {(message.thread_id, message.run_id) for message in messages} == {("t", run_id)}
 
 
@@ -261,17 +261,19 @@ def test_ids_are_themselves_when_they_look_like_anything_else(
 def test_everything_is_found_when_all_ids_are_of_full_length(opened: OpenStore) -> None:
     """Ids of 512 bytes that cannot be compressed fit every key of both databases at once."""
     letters = random.Random(7)
-    user, thread, app, project, first, second, key = (
+    tenant, user, thread, app, project, first, second, key = (
         "".join(letters.choices([chr(code) for code in range(0x10000, 0x20000)], k=MAX_ID_BYTES // 4))
-        for _ in range(7)
+        for _ in range(8)
     )
-    scope = Scope(MAX_INT, user, thread, app, project)
+    scope = Scope(tenant, user, thread, app, project)
     turn = [Message("user", name, id=name) for name in (first, second)]
     opened.run(opened.store.append_turn(turn, scope=scope, run_id=key))
     opened.run(opened.store.set_memory(key, {key: key}, scope=scope))
     opened.run(opened.store.set_state(key, scope=scope))
+    opened.run(opened.store.update_working_memory({key: key}, scope=scope))
+    opened.run(opened.store.add_event(key, {key: key}, run_id=key, scope=scope))
     assert opened.run(opened.store.messages_by_id([second], scope=scope)) == turn[1:]
-    assert opened.run(opened.store.erase(scope=scope)).total == 5
+    assert opened.run(opened.store.erase(scope=scope)).total == 7
 
 
 @EXAMPLES

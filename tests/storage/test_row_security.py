@@ -8,18 +8,20 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
-from typing import Any, LiteralString
+from typing import Any, LiteralString, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 from psycopg import errors, sql
 from tests.storage import readings
+from tests.support.tenants import HOSTILE_TENANTS, show_tenant
 
 from recollect import ConflictError, Message, Scope, Store, ToolCall, ToolResult, open_store
+from recollect.scope import SYSTEM_TENANT
 from recollect.storage.postgres.connection import open_pool
 from recollect.storage.postgres.engine import PostgresEngine
-from recollect.storage.records import MessageVectors, Placement
+from recollect.storage.records import MessageTerms, Placement
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import prepare
 from recollect.storage.users import KINDS
@@ -42,6 +44,8 @@ TABLES_WITH: LiteralString = """
     WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind IN ('r', 'p') AND a.attname = %s
     ORDER BY 1
 """
+
+SET_TENANT: LiteralString = "SELECT set_config('recollect.tenant_id', %s, true)"
 
 WAITING: LiteralString = """
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -89,9 +93,9 @@ async def _fill(store: Store, scope: Scope) -> None:
         Message("tool", [ToolResult("c", "look", 1)], id="m3"),
     ]
     places = await store.append_turn(turn, scope=scope)
-    vectors = [MessageVectors(places[0].number, bytes(8), bytes(4))]
-    epoch = await store.epoch(scope=scope)
-    await store.put_vectors(vectors, model_id="m", dimensions=2, epoch=epoch, scope=scope)
+    terms = [MessageTerms(places[0].number, asks=False, term_hashes=b"", term_counts=b"", vectors=[bytes(4)])]
+    epoch = await store.pin_erase_epoch(scope=scope)
+    await store.put_search_rows(terms, model_id="m", erase_epoch=epoch, scope=scope)
     await store.set_memory("k", {"tenant": scope.tenant_id}, scope=scope)
     await store.set_state("calm", scope=scope)
     await store.update_working_memory({"tenant": str(scope.tenant_id)}, scope=scope)
@@ -99,11 +103,11 @@ async def _fill(store: Store, scope: Scope) -> None:
 
 
 @contextmanager
-def _under(url: str, tenant: int | None) -> Generator[psycopg.Connection[tuple[Any, ...]]]:
-    """Open a connection in a transaction with a tenant set as the store sets it, or with none."""
+def _under(url: str, tenant: str | None) -> Generator[psycopg.Connection[tuple[Any, ...]]]:
+    """Open a connection in a transaction with a tenant's key set as the store sets it, or with none."""
     with psycopg.connect(url) as connection:
         if tenant is not None:
-            connection.execute("SELECT set_config('recollect.tenant_id', %s, true)", (str(tenant),))
+            connection.execute(SET_TENANT, (tenant,))
         yield connection
         connection.rollback()
 
@@ -136,16 +140,14 @@ async def test_every_table_of_a_user_is_erased_on_postgresql(filled_url: str) ->
 
 
 def test_every_table_of_a_user_is_erased_on_sqlite() -> None:
-    """A new table with a user in it must be added to the kinds that `erase` removes."""
+    """A new table must be added to the kinds that `erase` removes, or go with a user's row as `apps` does."""
     connection = prepare(":memory:")
     try:
-        found = connection.execute(
-            "SELECT t.name FROM sqlite_schema t, pragma_table_info(t.name) c"
-            " WHERE t.type = 'table' AND c.name = 'user_id'"
-        ).fetchall()
+        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     finally:
         connection.close()
-    assert {name for (name,) in found} == USER_TABLES
+    of_nobody = {"counters", "recollect_migrations", "sqlite_sequence"}
+    assert {name for (name,) in found} == USER_TABLES | {"apps"} | of_nobody
 
 
 # What a plain role can and cannot do
@@ -203,8 +205,38 @@ async def test_no_row_exists_when_no_tenant_is_set(plain_url: str, filled_url: s
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("tenant", [0, 1, 2])
-async def test_only_rows_of_the_tenant_exist_when_it_is_set(plain_url: str, tenant: int) -> None:
+async def test_rows_of_the_tenant_none_are_gone_when_the_transaction_has_ended(plain_url: str) -> None:
+    """PostgreSQL then has an empty text in place of the tenant, and that is nobody's key."""
+    for ended in ("COMMIT", "ROLLBACK"):
+        with psycopg.connect(plain_url, autocommit=True) as connection:
+            connection.execute("BEGIN")
+            connection.execute(SET_TENANT, (SYSTEM_TENANT,))
+            assert connection.execute("SELECT DISTINCT tenant_id FROM recollect.messages").fetchall() == [
+                (SYSTEM_TENANT,)
+            ]
+            connection.execute(cast("LiteralString", ended))
+            left = connection.execute("SELECT current_setting('recollect.tenant_id', true)").fetchone()
+            assert left == ("",)
+            for table in sorted(USER_TABLES):
+                count = _on_table("SELECT count(*) FROM {table}", table)
+                assert connection.execute(count).fetchone() == (0,), table
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("tenant", HOSTILE_TENANTS, ids=show_tenant)
+async def test_policy_compares_the_whole_text_of_a_tenant(plain_url: str, tenant: str) -> None:
+    """A plain role that sets any text sees the rows of that tenant, and no others."""
+    async with open_store(plain_url) as store:
+        await _fill(store, Scope(tenant, "ann", "t"))
+    for table in sorted(USER_TABLES):
+        with _under(plain_url, tenant) as connection:
+            rows = connection.execute(_on_table("SELECT DISTINCT tenant_id FROM {table}", table)).fetchall()
+            assert rows == [(tenant,)], table
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("tenant", [SYSTEM_TENANT, "1", "2"])
+async def test_only_rows_of_the_tenant_exist_when_it_is_set(plain_url: str, tenant: str) -> None:
     """A statement that forgot its WHERE clause still sees one tenant only."""
     for table in sorted(USER_TABLES):
         with _under(plain_url, tenant) as connection:
@@ -216,10 +248,10 @@ async def test_only_rows_of_the_tenant_exist_when_it_is_set(plain_url: str, tena
 async def test_rows_of_another_tenant_cannot_be_changed(plain_url: str) -> None:
     """Updates and deletes of another tenant's rows find nothing to change."""
     for table in sorted(USER_TABLES):
-        with _under(plain_url, 1) as connection:
-            update = _on_table("UPDATE {table} SET user_id = 'eve' WHERE tenant_id <> 1", table)
+        with _under(plain_url, "1") as connection:
+            update = _on_table("UPDATE {table} SET user_id = 'eve' WHERE tenant_id <> '1'", table)
             assert connection.execute(update).rowcount == 0, table
-            delete = _on_table("DELETE FROM {table} WHERE tenant_id <> 1", table)
+            delete = _on_table("DELETE FROM {table} WHERE tenant_id <> '1'", table)
             assert connection.execute(delete).rowcount == 0, table
             own = _on_table("DELETE FROM {table}", table)
             assert connection.execute(own).rowcount > 0, table
@@ -228,15 +260,15 @@ async def test_rows_of_another_tenant_cannot_be_changed(plain_url: str) -> None:
 @pytest.mark.postgres
 async def test_no_row_can_be_put_into_another_tenant(plain_url: str) -> None:
     """Neither moving a row nor adding one gets past the policy."""
-    moved: LiteralString = "UPDATE {table} SET tenant_id = 2, user_id = 'eve'"
+    moved: LiteralString = "UPDATE {table} SET tenant_id = '2', user_id = 'eve'"
     added: LiteralString = """
         INSERT INTO {table}
-        SELECT (jsonb_populate_record(old, '{{"tenant_id": 2, "user_id": "eve"}}')).* FROM {table} old
+        SELECT (jsonb_populate_record(old, '{{"tenant_id": "2", "user_id": "eve"}}')).* FROM {table} old
     """
     for table in sorted(USER_TABLES):
         for statement in (moved, added):
             with (
-                _under(plain_url, 1) as connection,
+                _under(plain_url, "1") as connection,
                 pytest.raises(errors.InsufficientPrivilege, match="row-level security"),
             ):
                 connection.execute(_on_table(statement, table))
@@ -275,7 +307,7 @@ async def test_owner_of_the_tables_is_bound_too(new_postgres_url: str) -> None:
             await _fill(store, Scope(1, "ann", "t"))
             await _fill(store, Scope(2, "ann", "t"))
             assert await store.count_user_history(scope=Scope(1, "ann")) == 1
-        for tenant, expected in ((None, []), (1, [(1,)]), (2, [(2,)])):
+        for tenant, expected in ((None, []), ("1", [("1",)]), ("2", [("2",)])):
             with _under(url, tenant) as connection:
                 rows = connection.execute("SELECT DISTINCT tenant_id FROM recollect.messages").fetchall()
                 assert rows == expected
@@ -284,7 +316,7 @@ async def test_owner_of_the_tables_is_bound_too(new_postgres_url: str) -> None:
 # The lock that puts the writes of one user in order
 
 
-def _lock(connection: psycopg.Connection[tuple[Any, ...]], user: str, tenant: int = 1) -> None:
+def _lock(connection: psycopg.Connection[tuple[Any, ...]], user: str, tenant: str = "1") -> None:
     connection.execute(load_statements("postgres")["lock_user"], {"user_id": user, "tenant_id": tenant})
 
 
@@ -292,7 +324,7 @@ def _lock(connection: psycopg.Connection[tuple[Any, ...]], user: str, tenant: in
 @pytest.mark.parametrize("user", ["ann", "nobody yet"])
 async def test_second_writer_waits_when_the_first_has_the_user(plain_url: str, user: str) -> None:
     """The lock holds for a user whose row is there as for one whose row is just being made."""
-    with _under(plain_url, 1) as first, _under(plain_url, 1) as second:
+    with _under(plain_url, "1") as first, _under(plain_url, "1") as second:
         second.execute("SET LOCAL lock_timeout = '100ms'")
         _lock(first, user)
         with pytest.raises(errors.LockNotAvailable):
@@ -300,12 +332,12 @@ async def test_second_writer_waits_when_the_first_has_the_user(plain_url: str, u
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(("user", "tenant"), [("bob", 1), ("ann", 2)])
+@pytest.mark.parametrize(("user", "tenant"), [("bob", "1"), ("ann", "2")])
 async def test_writer_does_not_wait_when_another_user_is_locked(
-    plain_url: str, user: str, tenant: int
+    plain_url: str, user: str, tenant: str
 ) -> None:
     """Other users, and the same user of another tenant, go on undisturbed."""
-    with _under(plain_url, 1) as first, _under(plain_url, tenant) as second:
+    with _under(plain_url, "1") as first, _under(plain_url, tenant) as second:
         second.execute("SET LOCAL lock_timeout = '100ms'")
         _lock(first, "ann")
         _lock(second, user, tenant)
@@ -317,7 +349,7 @@ async def test_numbers_grow_in_the_order_of_commits(plain_url: str, filled_url: 
     """A turn that has to wait draws its numbers after the one before it has committed."""
     async with open_store(plain_url) as store, await psycopg.AsyncConnection.connect(filled_url) as watcher:
         await watcher.set_autocommit(True)
-        with _under(plain_url, 1) as first:
+        with _under(plain_url, "1") as first:
             _lock(first, user)
             waiting = asyncio.create_task(
                 store.append_turn([Message("user", "later")], scope=Scope(1, user, "t"))

@@ -5,6 +5,7 @@ corrupt a file or hang, so each call checks both first.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Self, TypeVar, cast
@@ -13,7 +14,8 @@ from recollect.concurrency.fork import OwnerProcess
 from recollect.errors import StoreMisuseError, WrongOwnerError
 from recollect.messages import now
 from recollect.scope import Scope
-from recollect.storage.engine import StorageEngine, Unchanged, Work
+from recollect.storage.engine import Params, Row, Statement, StorageEngine, Unchanged, Work
+from recollect.storage.rows import app_keys, thread_keys, to_micros, user_keys
 
 T = TypeVar("T")
 
@@ -39,6 +41,11 @@ class StoreCore:
         """Whether the data goes with the process: no other can open it."""
         return self._engine.is_in_memory
 
+    @property
+    def clock(self) -> Callable[[], datetime]:
+        """The store's clock, by which messages expire."""
+        return self._clock
+
     async def close(self) -> None:
         """Finish running calls and close; closing twice does nothing."""
         if self._closing is None:
@@ -63,9 +70,32 @@ class StoreCore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def _now(self) -> int:
+        """Return the time in microseconds since 1970; the usual clock is read without making a datetime."""
+        return time.time_ns() // 1000 if self._clock is now else to_micros(self._clock())
+
+    # Statements that read messages take the time too: they leave out what has expired.
+
+    def _user_keys(self, scope: Scope) -> dict[str, object]:
+        return user_keys(scope) | {"now": self._now()}
+
+    def _app_keys(self, scope: Scope) -> dict[str, object]:
+        return app_keys(scope) | {"now": self._now()}
+
+    def _thread_keys(self, scope: Scope) -> dict[str, object]:
+        keys = thread_keys(scope)
+        keys["now"] = self._now()
+        return keys
+
     async def _read(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
         self._check_owner()
         return await self._engine.read(work, tenant=scope.tenant_key, heavy=heavy)
+
+    async def _query(self, name: str, params: Params, *, heavy: bool = False) -> list[Row]:
+        """Run one statement that only reads, for the tenant in its values."""
+        self._check_owner()
+        tenant = cast("str", params["tenant_id"])
+        return await self._engine.query(Statement(name, params), tenant=tenant, heavy=heavy)
 
     async def _write(self, work: Work[T], scope: Scope, *, heavy: bool = False) -> T:
         self._check_owner()

@@ -16,6 +16,8 @@ by construction, and only the SQL files differ. For example
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from recollect.errors import StorageError
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -30,7 +32,10 @@ Results: TypeAlias = list[list[Row]]
 
 
 class Statement(NamedTuple):
-    """A statement of the SQL files by name; with a list of params it runs once for each."""
+    """A statement of the SQL files by name; with a list of params it runs once for each.
+
+    Where an engine has nothing to do, its SQL is empty: the statement is skipped and returns no rows.
+    """
 
     name: str
     params: Params | list[Params]
@@ -58,9 +63,19 @@ class Unchanged(Exception):  # noqa: N818 - not an error
         self.value = value
 
 
+class DuplicateRow(StorageError):  # noqa: N818 - the store catches it
+    """Raised by an engine for a row whose key is stored already, and by a transaction that found one."""
+
+
 def query(name: str, params: Params, *, last: bool = False) -> Transaction[list[Row]]:
     """Run one statement within a transaction and return its rows."""
     (rows,) = yield Step((Statement(name, params),), last)
+    return rows
+
+
+def run_query(statement: Statement) -> Transaction[list[Row]]:
+    """Run one statement as a whole transaction."""
+    (rows,) = yield Step((statement,), last=True)
     return rows
 
 
@@ -74,14 +89,18 @@ class StorageEngine(Protocol):
         """Whether the data goes with the process: no other can open it."""
         ...
 
-    async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
+    async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Run a transaction that only reads; a `heavy` one may take long.
 
         `tenant` is for engines with row-level security, `heavy` for engines that block the event loop.
         """
         ...
 
-    async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
+    async def query(self, statement: Statement, *, tenant: str, heavy: bool = False) -> list[Row]:
+        """Run one statement that only reads, and return its rows."""
+        ...
+
+    async def write(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Run a transaction and return once it is durable."""
         ...
 

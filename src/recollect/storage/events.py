@@ -7,7 +7,7 @@ from typing import cast
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction
 from recollect.storage.records import AuditEvent
 from recollect.storage.rows import app_keys, decode_json, from_micros, thread_keys, to_micros
 from recollect.validation import (
@@ -61,10 +61,11 @@ class Events(StoreCore):
             "run_id": check_optional_id(run_id, "run_id"),
         }
         if scope.thread_id is None:
-            work = partial(query, "events_of_app", app_keys(scope) | params, last=True)
+            statement, keys = "events_of_app", app_keys(scope)
         else:
-            work = partial(query, "events_of_thread", thread_keys(scope) | params, last=True)
-        rows = await self._read(work, scope, heavy=limit is None or limit + offset > _QUICK_ROWS)
+            statement, keys = "events_of_thread", thread_keys(scope)
+        heavy = limit is None or limit + offset > _QUICK_ROWS
+        rows = await self._query(statement, keys | params, heavy=heavy)
         return [_decode_event(row) for row in reversed(rows)]
 
 

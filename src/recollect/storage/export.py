@@ -27,13 +27,16 @@ from recollect.storage.export_format import (
     format_working_memory,
 )
 from recollect.storage.records import Placement
-from recollect.storage.rows import to_micros, user_keys
+from recollect.storage.rows import encode_message
 from recollect.storage.turns import (
+    Entry,
+    build_creation,
     build_extension,
     build_inserts,
-    encode_entry,
+    check_room,
     list_drawn_numbers,
     map_stored_places,
+    remove_expired,
 )
 from recollect.storage.users import KINDS
 from recollect.working_memory import MAX_VERSIONS
@@ -47,7 +50,7 @@ class Transfer(StoreCore):
 
     async def export(self, *, scope: Scope) -> AsyncIterator[str]:
         """Yield everything stored about the user as JSON lines, from one snapshot of the database."""
-        for line in await self._read(partial(_export, scope), scope, heavy=True):
+        for line in await self._read(partial(_export, scope, self._user_keys(scope)), scope, heavy=True):
             yield line
 
     async def import_(
@@ -59,15 +62,12 @@ class Transfer(StoreCore):
         error unless `merge` is set. A merge appends new messages to their threads and adds new events; of two
         memory values, states or working memories the newer one wins.
         """
-        from recollect.storage.export_reader import read_export
-
-        export = await asyncio.to_thread(read_export, await _collect_lines(lines))
-        work = partial(_import, export, scope, merge=merge, time=to_micros(self._clock()))
+        export = await asyncio.to_thread(_read_export, await _collect_lines(lines))
+        work = partial(_import, export, self._user_keys(scope), merge=merge)
         return await self._write(work, scope, heavy=True)
 
 
-def _export(scope: Scope) -> Transaction[list[str]]:
-    keys = user_keys(scope)
+def _export(scope: Scope, keys: Params) -> Transaction[list[str]]:
     names = ("all_threads", "all_messages", "list_memory", "get_state", "all_working_memory", "all_events")
     found = yield Step([Statement(name, keys) for name in names], last=True)
     threads, messages, memory, state, working_memory, events = found
@@ -93,24 +93,32 @@ async def _collect_lines(lines: Iterable[str] | AsyncIterable[str]) -> list[str]
     return list(lines)
 
 
-def _import(export: "Export", scope: Scope, *, merge: bool, time: int) -> Transaction[dict[str, int]]:
-    keys = user_keys(scope)
-    count = len(export.messages) + len(export.memory) + len(export.events) + 1
-    _, drawn, *counted = yield Step(
+def _read_export(lines: list[str]) -> "Export":
+    from recollect.storage.export_reader import read_export  # it loads Pydantic, which takes a while
+
+    return read_export(lines)
+
+
+def _import(export: "Export", keys: Params, *, merge: bool) -> Transaction[dict[str, int]]:
+    count = len(export.memory) + len(export.events) + 1
+    _, drawn, message_numbers, *counted = yield Step(
         [
             Statement("lock_user", keys),
             Statement("draw_numbers", {"count": count}),
+            Statement("draw_message_numbers", {"count": len(export.messages) + 1}),
             *(Statement(f"count_{kind}", keys) for kind in KINDS),
         ]
     )
     if not merge and any(rows[0][0] for rows in counted):
         raise ConflictError("this user has data already; erase it first, or import with merge=True")
+    yield from remove_expired(keys)
     numbers = iter(list_drawn_numbers(drawn, count))
-    for message in export.messages.values():
-        message.number = next(numbers)
+    drawn_for_messages = list_drawn_numbers(message_numbers, len(export.messages) + 1)
+    for message, number in zip(export.messages.values(), drawn_for_messages, strict=False):
+        message.number = number
     threads = written = 0
     for thread in export.threads.values():
-        is_new, fresh = yield from _import_thread(keys, thread, time)
+        is_new, fresh = yield from _import_thread(keys, thread)
         threads += is_new
         written += fresh
     memory = yield from _import_memory(keys, [*export.memory.values()], numbers)
@@ -127,26 +135,40 @@ def _import(export: "Export", scope: Scope, *, merge: bool, time: int) -> Transa
     }
 
 
-def _import_thread(user: Params, thread: "ExportedThread", time: int) -> Transaction[tuple[bool, int]]:
-    """Write the new messages of a thread; return whether the thread is new too, and how many there are."""
+def _import_thread(user: Params, thread: "ExportedThread") -> Transaction[tuple[bool, int]]:
+    """Write the new messages of a thread that have not expired.
+
+    Returns whether the thread is new too, and how many messages there are.
+    """
     keys = {**user, **thread.keys}
     ids = json.dumps([item.message.id for item in thread.messages])
     present, found = yield Step(
         (Statement("get_thread", keys), Statement("find_messages", {**keys, "ids": ids}))
     )
     places = map_stored_places(found, keys)
-    fresh = [item for item in thread.messages if item.message.id not in places]
-    entries = [encode_entry(item.message, item.run_id) for item in fresh]
-    offset = cast("int", present[0][-1]) if present else 0
-    for index, item in enumerate(fresh):
-        position = offset + index if present else item.position
-        places[item.message.id] = Placement(position, item.number)
-    statements = yield from build_inserts(keys, entries, places)
-    if not present:
-        statements.append(Statement("create_thread", {**keys, **thread.columns(entries)}))
-    elif fresh:
-        statements.append(build_extension(keys, entries, offset + len(fresh), time))
-    yield Step(statements)
+    now = cast("int", user["now"])
+    fresh = [
+        item
+        for item in thread.messages
+        if item.message.id not in places and (item.expires_at is None or item.expires_at > now)
+    ]
+    entries = [
+        Entry(item.message, encode_message(item.message, item.run_id, item.expires_at)) for item in fresh
+    ]
+    if present and not fresh:
+        return False, 0
+    creation = [] if present else build_creation(keys, thread.columns(len(fresh)))
+    *_, extended = yield Step((*creation, build_extension(keys, entries)))
+    start, _, thread_key, owner, app = extended[0]
+    new = [
+        Placement(start + index if present else item.position, item.number)
+        for index, item in enumerate(fresh)
+    ]
+    check_room(max((place.position for place in new), default=0))
+    inside = {**keys, "thread": thread_key, "owner": owner, "app": app}
+    yield Step((yield from build_inserts(inside, entries, new)))
+    if not present:  # extending the thread has set the time
+        yield Step((Statement("update_thread", {**keys, **thread.values}),))
     return not present, len(fresh)
 
 

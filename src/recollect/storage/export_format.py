@@ -5,12 +5,7 @@ import re
 
 from recollect.messages import part_to_dict
 from recollect.storage.engine import Row
-from recollect.storage.rows import (
-    decode_json,
-    decode_metadata,
-    decode_parts,
-    from_micros,
-)
+from recollect.storage.rows import decode_json, decode_messages, decode_metadata, from_micros
 
 _OTHER_LINE_BREAKS = re.compile("[\x7f\x85\u2028\u2029]")  # str.splitlines() splits at three of them
 
@@ -23,7 +18,7 @@ EVENT_FIELDS = ("app_id", "project_id", "thread_id", "name", "run_id", "payload"
 
 def format_thread(row: Row) -> str:
     """Format the columns of the fragment `thread_columns`."""
-    thread_id, _, _, app_id, project_id, title, metadata, created, updated, _, _, next_position = row
+    thread_id, app_id, project_id, title, metadata, created, updated, _, _, next_position = row
     return _format_line(
         kind="thread",
         app_id=app_id,
@@ -39,21 +34,23 @@ def format_thread(row: Row) -> str:
 
 def format_message(row: Row) -> str:
     """Format an app, a project and the columns of the fragment `message_columns`."""
-    app_id, project_id, message_id, role, origin, text, parts, metadata, created, thread_id, *rest = row
-    position, _number, run_id, _unit = rest
+    app_id, project_id, *columns = row
+    (message,) = decode_messages([tuple(columns)])
+    body = message.body
     return _format_line(
         kind="message",
         app_id=app_id,
         project_id=project_id,
-        thread_id=thread_id,
-        position=position,
-        id=message_id,
-        role=role,
-        origin=origin,
-        content=text if parts is None else [part_to_dict(part) for part in decode_parts(parts)],
-        metadata=decode_metadata(metadata),
-        created_at=_format_time(created),
-        run_id=run_id,
+        thread_id=message.thread_id,
+        position=message.position,
+        id=message.id,
+        role=message.role,
+        origin=message.origin,
+        content=body if isinstance(body, str) else [part_to_dict(part) for part in body],
+        metadata=message.metadata,
+        created_at=message.created_at.isoformat(),
+        run_id=message.run_id,
+        expires_at=None if message.expires_at is None else message.expires_at.isoformat(),
     )
 
 

@@ -24,15 +24,14 @@ from recollect.messages import Message, part_from_dict
 from recollect.model_validation import Id, Text, find_problem
 from recollect.storage.export_format import FORMAT
 from recollect.storage.rows import encode_metadata, to_micros
-from recollect.storage.turns import Entry
-from recollect.validation import check_json_object, check_time, encode_json
+from recollect.validation import MAX_POSITION, check_json_object, check_time, encode_json
 from recollect.working_memory import MAX_VERSIONS, encode_fields
 
 T = TypeVar("T")
 
 _ThreadKey: TypeAlias = tuple[str, str, str]
 
-_LAST_POSITION = 2**62  # leaves room for the messages that come later
+_LAST_NUMBER = 2**62  # leaves room for the versions that come later
 
 
 @dataclass(slots=True)
@@ -42,6 +41,7 @@ class ExportedMessage:
     message: Message
     position: int
     run_id: str | None
+    expires_at: int | None
     number: int = 0
 
 
@@ -53,10 +53,9 @@ class ExportedThread:
     values: dict[str, object]
     messages: list[ExportedMessage] = field(default_factory=list[ExportedMessage])
 
-    def columns(self, entries: list[Entry]) -> dict[str, object]:
-        """Return the columns of a new thread that holds these messages."""
-        last = entries[-1].columns["created_at"] if entries else None
-        return self.values | {"last_message_at": last, "message_count": len(entries)}
+    def columns(self, added: int) -> dict[str, object]:
+        """Return the columns of a new thread to which so many messages will be added."""
+        return self.values | {"next_position": cast("int", self.values["next_position"]) - added}
 
 
 @dataclass(slots=True)
@@ -103,7 +102,7 @@ _Time: TypeAlias = Annotated[datetime, BeforeValidator(_parse_time)]
 _Micros: TypeAlias = Annotated[Any, AfterValidator(lambda value: to_micros(_parse_time(value)))]
 _Object: TypeAlias = Annotated[Any, AfterValidator(_encode_object)]
 _Metadata: TypeAlias = Annotated[Any, AfterValidator(_encode_metadata)]
-_Number: TypeAlias = Annotated[int, Field(ge=1, le=_LAST_POSITION)]
+_Number: TypeAlias = Annotated[int, Field(ge=1, le=_LAST_NUMBER)]
 
 
 class _Line(BaseModel):
@@ -119,7 +118,7 @@ class _ThreadLine(_Line):
     metadata: _Metadata
     created_at: _Micros
     updated_at: _Micros
-    next_position: _Number
+    next_position: Annotated[int, Field(ge=1, le=MAX_POSITION + 1)]
 
     def add_to(self, export: Export) -> None:
         key = (self.app_id, self.project_id, self.id)
@@ -142,6 +141,7 @@ class _MessageLine(_Line):
     metadata: Any
     created_at: _Time
     run_id: Id | None
+    expires_at: _Micros | None = None
 
     def add_to(self, export: Export) -> None:
         thread = export.threads.get((self.app_id, self.project_id, self.thread_id))
@@ -150,7 +150,7 @@ class _MessageLine(_Line):
         previous = thread.messages[-1].position if thread.messages else 0
         if not previous < self.position < cast("int", thread.values["next_position"]):
             raise InvalidArgumentError("position", "is not in the order of its thread")
-        item = ExportedMessage(self._make_message(), self.position, self.run_id)
+        item = ExportedMessage(self._make_message(), self.position, self.run_id, self.expires_at)
         if export.messages.setdefault((self.app_id, self.project_id, self.id), item) is not item:
             raise InvalidArgumentError("id", "another message of the export has this id")
         thread.messages.append(item)

@@ -2,21 +2,32 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import cast
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import Message
-from recollect.scope import Scope, tenant_of_key
+from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
-from recollect.storage.rows import app_keys, decode_message, thread_keys, to_micros, user_keys
-from recollect.storage.turns import prefix_bounds
+from recollect.storage.records import PrunedUser
+from recollect.storage.rows import decode_messages, to_micros
+from recollect.storage.turns import build_cleanup, prefix_bounds, remove_expired
 from recollect.storage.users import raise_epoch
-from recollect.validation import MAX_INT, check_id, check_int, check_limit, check_tenant
+from recollect.validation import (
+    MAX_POSITION,
+    check_flag,
+    check_id,
+    check_int,
+    check_limit,
+    check_tenant,
+    check_time,
+)
 
 _MAX_IDS = 1000
 _QUICK_ROWS = 500  # more rows than this are read off the event loop
+_THREAD = ("app_id", "project_id", "thread_id")
 _POSITION, _RUN, _UNIT = 8, 10, 11  # indexes into the fragment `message_columns`
 
 
@@ -28,19 +39,27 @@ class History(StoreCore):
 
         Returns more than `limit` where the limit would separate a result from its tool call.
         """
-        work = partial(_read_up_to, thread_keys(scope), MAX_INT, check_limit(limit))
-        return await self._read(work, scope, heavy=_is_heavy(limit))
+        params = self._thread_keys(scope)
+        params["before"], params["limit"] = MAX_POSITION + 1, check_limit(limit)
+        work = partial(_read_up_to, params, MAX_POSITION + 1, limit)
+        if _is_heavy(limit):
+            return await self._read(work, scope, heavy=True)
+        rows = await self._query("messages_up_to", params)
+        if rows and rows[-1][_UNIT] < rows[-1][_POSITION]:  # begins within a unit: read all in one snapshot
+            return await self._read(work, scope)
+        rows.reverse()
+        return decode_messages(rows)
 
     async def messages_before(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
         """Return the messages that end right before a message, oldest first."""
-        keys = thread_keys(scope)
+        keys = self._thread_keys(scope)
         check_id(message_id, "message_id")
         work = partial(_read_before, keys, message_id, check_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
 
     async def messages_after(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
         """Return the messages that begin right after a message, oldest first."""
-        keys = thread_keys(scope)
+        keys = self._thread_keys(scope)
         check_id(message_id, "message_id")
         work = partial(_read_after, keys, message_id, check_limit(limit))
         return await self._read(work, scope, heavy=_is_heavy(limit))
@@ -54,7 +73,7 @@ class History(StoreCore):
         """
         check_int(limit, "limit", minimum=1)
         check_int(offset, "offset")
-        work = partial(_read_page, thread_keys(scope), limit, offset)
+        work = partial(_read_page, self._thread_keys(scope), limit, offset)
         return await self._read(work, scope, heavy=_is_heavy(limit, offset))
 
     async def messages_by_id(
@@ -67,25 +86,26 @@ class History(StoreCore):
         _check_ids(ids)
         check_int(with_previous, "with_previous", maximum=_MAX_IDS)
         check_int(with_next, "with_next", maximum=_MAX_IDS)
-        work = partial(_read_around, scope, ids, with_previous, with_next)
+        work = partial(_read_around, scope, self._app_keys(scope), ids, (with_previous, with_next))
         return await self._read(work, scope, heavy=_is_heavy(len(ids) * (1 + with_previous + with_next)))
 
     async def messages_by_number(self, numbers: Sequence[int], *, scope: Scope) -> list[Message]:
         """Return messages of the user, in any thread, by integer id, sorted by it."""
         _check_numbers(numbers)
-        params = user_keys(scope) | {"numbers": json.dumps(list(numbers))}
-        return await self._read(partial(_read_by_number, params), scope, heavy=_is_heavy(len(numbers)))
+        params = self._user_keys(scope) | {"numbers": json.dumps(list(numbers))}
+        work = partial(_read_messages, "messages_by_number", params)
+        return await self._read(work, scope, heavy=_is_heavy(len(numbers)))
 
     async def user_history(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Message]:
         """Return the user and assistant messages of all threads, apps and projects, newest first."""
         check_int(offset, "offset")
-        params = user_keys(scope) | {"limit": check_limit(limit), "offset": offset}
-        return await self._read(partial(_read_user_history, params), scope, heavy=_is_heavy(limit, offset))
+        params = self._user_keys(scope) | {"limit": check_limit(limit), "offset": offset}
+        work = partial(_read_messages, "user_history", params)
+        return await self._read(work, scope, heavy=_is_heavy(limit, offset))
 
     async def count_user_history(self, *, scope: Scope) -> int:
         """Count the messages that `user_history` returns without a limit."""
-        work = partial(query, "count_user_history", user_keys(scope), last=True)
-        rows = await self._read(work, scope, heavy=True)
+        rows = await self._query("count_user_history", self._user_keys(scope), heavy=True)
         return cast("int", rows[0][0])
 
     async def turn_of_run(self, run_id: str, *, scope: Scope) -> list[Message]:
@@ -93,7 +113,8 @@ class History(StoreCore):
 
         The ids of the answer begin with the run's id, so this needs no index of its own.
         """
-        return await self._read(partial(_read_turn, scope, check_id(run_id, "run_id")), scope)
+        keys = self._app_keys(scope)
+        return await self._read(partial(_read_turn, keys, check_id(run_id, "run_id")), scope)
 
     async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
         """Delete messages with their whole units, and return how many were deleted.
@@ -102,25 +123,41 @@ class History(StoreCore):
         `thread_id=None` searches all threads of the app.
         """
         _check_ids(ids)
-        work = partial(_delete, scope, ids, to_micros(self._clock()))
+        work = partial(_delete, self._app_keys(scope), ids, scope.thread_id)
         return await self._write(work, scope)
 
-    async def delete_message_number(self, number: int, *, tenant_id: int | None) -> bool:
+    async def delete_message_number(self, number: int, *, tenant_id: TenantId) -> bool:
         """Delete a message of any user of the tenant by its integer id; return whether it existed.
 
         This look-up names no user. It is indexed, but on a sharded database it asks all shards.
         """
         check_int(number, "number")
         tenant = Scope(check_tenant(tenant_id), "-")
-        work = partial(_delete_number, tenant.tenant_key, number, to_micros(self._clock()))
-        return bool(await self._write(work, tenant))
+        params = {"tenant_id": tenant.tenant_key, "number": number, "now": self._now()}
+        return bool(await self._write(partial(_delete_number, params), tenant))
+
+    async def prune(self, before: datetime, *, dry_run: bool = False, scope: Scope) -> PrunedUser:
+        """Delete the user's messages from before a time, in all threads, and those that have expired.
+
+        A unit (a tool call up to its results) goes when all its messages are older. With `dry_run` it only
+        counts. Memory, state, working memory and events stay.
+        """
+        keys = self._user_keys(scope) | {"before": to_micros(check_time(before, "before"))}
+        return await self._write(
+            partial(_prune, keys, dry_run=check_flag(dry_run, "dry_run")), scope, heavy=True
+        )
 
     async def clear_history(self, *, scope: Scope) -> int:
         """Delete all threads of a user, in all apps, with their messages, working memory and events.
 
         Returns what `count_user_history` counted. The user's own working memory stays.
         """
-        return await self._write(partial(_clear, user_keys(scope)), scope, heavy=True)
+        return await self._write(partial(_clear, self._user_keys(scope)), scope, heavy=True)
+
+
+def _read_messages(name: str, params: Params) -> Transaction[list[Message]]:
+    # Decoded within the transaction, so that many messages are decoded off the event loop.
+    return decode_messages((yield from query(name, params, last=True)))
 
 
 def _read_before(keys: Params, message_id: str, limit: int | None) -> Transaction[list[Message]]:
@@ -133,7 +170,7 @@ def _read_after(keys: Params, message_id: str, limit: int | None) -> Transaction
     rest_of_unit = yield from query("messages_of_unit", {**keys, "after": position, "unit": unit})
     after = rest_of_unit[-1][_POSITION] if rest_of_unit else position
     rows = yield from query("messages_from", {**keys, "after": after, "limit": limit})
-    return _decode_messages((yield from _complete_end(keys, rows)))
+    return decode_messages((yield from _complete_end(keys, rows)))
 
 
 def _read_up_to(keys: Params, before: int, limit: int | None) -> Transaction[list[Message]]:
@@ -141,7 +178,7 @@ def _read_up_to(keys: Params, before: int, limit: int | None) -> Transaction[lis
     rows.reverse()
     if rows and rows[0][_UNIT] < rows[0][_POSITION]:
         rows = yield from _complete_start(keys, rows)
-    return _decode_messages(rows)
+    return decode_messages(rows)
 
 
 def _read_page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:
@@ -149,32 +186,30 @@ def _read_page(keys: Params, limit: int, offset: int) -> Transaction[list[Messag
     if rows:
         start = rows[0][_POSITION]
         rows = [row for row in rows if row[_UNIT] >= start]
-    return _decode_messages((yield from _complete_end(keys, rows)))
+    return decode_messages((yield from _complete_end(keys, rows)))
 
 
 def _read_around(
-    scope: Scope, ids: Sequence[str], previous: int, following: int
+    scope: Scope, keys: Params, ids: Sequence[str], around: tuple[int, int]
 ) -> Transaction[list[Message]]:
-    found = yield from query("find_messages", app_keys(scope) | {"ids": json.dumps(list(ids))})
+    found = yield from query("find_messages", {**keys, "ids": json.dumps(list(ids))})
     windows: dict[int, Message] = {}
     for _, thread_id, position, _, _ in found:
         if scope.thread_id in (None, thread_id):
-            keys = thread_keys(scope.with_thread(thread_id))
-            rows = yield from _read_window(keys, position, previous, following)
-            windows |= {row[_POSITION + 1]: decode_message(row) for row in rows}
+            rows = yield from _read_window({**keys, "thread_id": thread_id}, position, *around)
+            windows |= {message.number or 0: message for message in decode_messages(rows)}
     return [windows[number] for number in sorted(windows)]
 
 
-def _read_turn(scope: Scope, run_id: str) -> Transaction[list[Message]]:
-    found = yield from query("messages_with_prefix", app_keys(scope) | prefix_bounds(run_id))
+def _read_turn(keys: Params, run_id: str) -> Transaction[list[Message]]:
+    found = yield from query("messages_with_prefix", {**keys, **prefix_bounds(run_id)})
     rows = [row for row in found if row[_RUN] == run_id]  # another run's id may begin with the same prefix
     if not rows:
         return []
     thread_id, last = rows[0][_POSITION - 1], rows[-1][_POSITION]
-    keys = thread_keys(scope.with_thread(thread_id))
-    low = max(rows[0][_POSITION] - _MAX_IDS, 0)
-    around = yield from query("messages_between", {**keys, "low": low, "high": last + 1})
-    return [message for message in _decode_messages(around) if message.run_id == run_id]
+    bounds = {"thread_id": thread_id, "low": max(rows[0][_POSITION] - _MAX_IDS, 0), "high": last + 1}
+    around = yield from query("messages_between", {**keys, **bounds})
+    return [message for message in decode_messages(around) if message.run_id == run_id]
 
 
 def _read_window(keys: Params, position: int, previous: int, following: int) -> Transaction[list[Row]]:
@@ -202,14 +237,6 @@ def _complete_end(keys: Params, rows: list[Row]) -> Transaction[list[Row]]:
     return rows + (yield from query("messages_of_unit", {**keys, **end}))
 
 
-def _read_user_history(params: Params) -> Transaction[list[Message]]:
-    return _decode_messages((yield from query("user_history", params, last=True)))
-
-
-def _read_by_number(params: Params) -> Transaction[list[Message]]:
-    return _decode_messages((yield from query("messages_by_number", params, last=True)))
-
-
 def _find_place(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     rows = yield from query("find_messages", {**keys, "ids": json.dumps([message_id])})
     for _, thread_id, position, _, unit in rows:
@@ -218,39 +245,59 @@ def _find_place(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     raise MemoryNotFoundError(f"thread {keys['thread_id']!r} has no message {message_id!r}")
 
 
-def _delete(scope: Scope, ids: Sequence[str], time: int, number: int | None = None) -> Transaction[int]:
-    """Delete messages by id; with a number, only the message that has it."""
-    keys = app_keys(scope)
+def _delete(
+    keys: Params, ids: Sequence[str], thread_id: str | None, number: int | None = None
+) -> Transaction[int]:
+    """Delete messages of a thread, or of all, by id; with a number, only the message that has it."""
     _, found = yield Step(
-        (Statement("lock_user", keys), Statement("find_messages", keys | {"ids": json.dumps(list(ids))}))
+        (Statement("lock_user", keys), Statement("find_messages", {**keys, "ids": json.dumps(list(ids))}))
     )
-    wanted = [row for row in found if number in (None, row[3])]
-    places = {(row[1], row[4]) for row in wanted if scope.thread_id in (None, row[1])}
-    units = [{**keys, "thread_id": thread_id, "unit": unit} for thread_id, unit in sorted(places)]
+    wanted = [row for row in found if number in (None, row[3]) and thread_id in (None, row[1])]
+    units: list[Params] = [
+        {**keys, "thread_id": name, "unit": unit}
+        for name, unit in sorted({(row[1], row[4]) for row in wanted})
+    ]
     if not units:
         raise Unchanged(0)
+    return (yield from _delete_units(keys, units))
+
+
+def _delete_units(keys: Params, units: Sequence[Params]) -> Transaction[int]:
+    """Delete whole units with their search rows, and return how many messages they had."""
     gone = yield Step([Statement("delete_unit", unit) for unit in units])
     numbers = [row[0] for rows in gone for row in rows]
-    threads: list[Params] = [
-        {**keys, "thread_id": name, "updated_at": time} for name in sorted({name for name, _ in places})
-    ]
-    yield Step(
-        (
-            Statement("delete_vectors_of", {**keys, "numbers": json.dumps(numbers)}),
-            Statement("recount_thread", threads),
-        )
-    )
+    places = {tuple(unit[name] for name in _THREAD): unit for unit in units}
+    changed: list[Params] = [{**unit, "updated_at": keys["now"]} for unit in places.values()]
+    yield Step(build_cleanup(keys, numbers, changed))
     yield from raise_epoch(keys)
     return len(numbers)
 
 
-def _delete_number(tenant_key: int, number: int, time: int) -> Transaction[bool]:
-    rows = yield from query("find_number", {"tenant_id": tenant_key, "number": number})
+def _delete_number(params: Params) -> Transaction[bool]:
+    rows = yield from query("find_number", params)
     if not rows:
         return False
     user_id, app_id, project_id, thread_id, message_id = rows[0]
-    scope = Scope(tenant_of_key(tenant_key), user_id, thread_id, app_id, project_id)
-    return (yield from _delete(scope, [message_id], time, number)) > 0
+    keys = {**params, "user_id": user_id, "app_id": app_id, "project_id": project_id}
+    return (yield from _delete(keys, [message_id], thread_id, cast("int", params["number"]))) > 0
+
+
+def _prune(keys: Params, *, dry_run: bool) -> Transaction[PrunedUser]:
+    _, old, expired = yield Step(
+        (
+            Statement("lock_user", keys),
+            Statement("old_units", keys),
+            Statement("count_expired", keys),
+        )
+    )
+    found = PrunedUser(sum(row[-1] for row in old), expired[0][0])
+    if dry_run or found == (0, 0):
+        raise Unchanged(found)
+    yield from remove_expired(keys)
+    units: list[Params] = [{**keys, **dict(zip((*_THREAD, "unit"), row, strict=False))} for row in old]
+    if units:
+        yield from _delete_units(keys, units)
+    return found
 
 
 def _clear(keys: Params) -> Transaction[int]:
@@ -264,14 +311,10 @@ def _clear(keys: Params) -> Transaction[int]:
     _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
     if not any(rows[0][0] for rows in present):
         raise Unchanged(0)
-    kinds = ("vectors", "messages", "threads", "thread_working_memory", "events")
+    kinds = ("search_rows", "messages", "threads", "thread_working_memory", "events")
     yield Step([Statement(f"delete_{kind}", keys) for kind in kinds])
     yield from raise_epoch(keys)
     return cast("int", counted[0][0])
-
-
-def _decode_messages(rows: list[Row]) -> list[Message]:
-    return [decode_message(row) for row in rows]
 
 
 def _is_heavy(limit: int | None, offset: int = 0) -> bool:

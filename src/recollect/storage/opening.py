@@ -20,7 +20,7 @@ from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_ext
 from recollect.messages import now
 from recollect.storage.engine import StorageEngine
 from recollect.storage.store import Store
-from recollect.validation import check_int, check_text
+from recollect.validation import check_int, check_seconds, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
 """The environment variable that holds the database URL where none is given."""
@@ -41,9 +41,10 @@ Clock: TypeAlias = Callable[[], datetime]
 class Opening(Awaitable[Store]):
     """What `open_store` returns: `await` it, or enter it with `async with`."""
 
-    def __init__(self, url: str, *, pool_size: int, clock: Clock) -> None:
+    def __init__(self, url: str, *, pool_size: int, busy_seconds: float | None, clock: Clock) -> None:
         self._url = url
         self._pool_size = pool_size
+        self._busy_seconds = busy_seconds
         self._clock = clock
         self._store: Store | None = None
 
@@ -64,22 +65,29 @@ class Opening(Awaitable[Store]):
             await self._store.close()
 
     async def _open(self) -> Store:
-        engine = await _open_engine(self._url, self._pool_size)
+        engine = await _open_engine(self._url, self._pool_size, self._busy_seconds)
         return Store(engine, clock=self._clock)
 
 
 def open_store(
-    store: str | os.PathLike[str] | None = None, *, pool_size: int = 10, clock: Clock = now
+    store: str | os.PathLike[str] | None = None,
+    *,
+    pool_size: int = 10,
+    busy_seconds: float | None = None,
+    clock: Clock = now,
 ) -> Opening:
     """Open the store at a URL or a path, and create or update its tables.
 
     Use it as `store = await open_store(url)` or `async with open_store(url) as store`. URLs are
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
     `postgresql://…`; the default is the environment variable RECOLLECT_DATABASE_URL.
-    `pool_size` is the maximum number of connections to PostgreSQL.
+    `pool_size` is the maximum number of connections to PostgreSQL. `busy_seconds` is how long a write waits
+    for others before it raises `StorageBusyError` or, where no connection is free, `StorageUnavailableError`.
+    The default is 30 on SQLite; on PostgreSQL 5 for a connection, and the server's own setting for locks.
     """
     size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
-    return Opening(database_url(store), pool_size=size, clock=clock)
+    seconds = None if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
+    return Opening(database_url(store), pool_size=size, busy_seconds=seconds, clock=clock)
 
 
 def database_url(store: str | os.PathLike[str] | None) -> str:
@@ -97,21 +105,38 @@ def database_url(store: str | os.PathLike[str] | None) -> str:
     return found if "://" in found else sqlite_url(Path(found))
 
 
-async def _open_engine(url: str, pool_size: int) -> StorageEngine:
-    scheme = url.partition("://")[0].lower()
-    if scheme == "sqlite":
-        from recollect.storage.sqlite.engine import SqliteEngine
+async def convert_store(store: str | os.PathLike[str] | None = None) -> bool:
+    """Convert a database of an earlier layout to the present one, once; return whether it had one.
 
-        return await SqliteEngine.open(sqlite_path(url))
-    if scheme in ("postgresql", "postgres"):
-        return await _open_postgres(url, pool_size)
+    It is one transaction: a conversion that fails leaves the database as it was.
+    """
+    url = database_url(store)
+    scheme = _get_scheme(url)
+    if scheme == "sqlite":
+        from recollect.storage.sqlite.conversion import convert as convert_file
+
+        return await asyncio.to_thread(convert_file, sqlite_path(url))
+    with requires_extra("postgres"):
+        from recollect.storage.postgres.conversion import convert as convert_server
+    return await convert_server(url)
+
+
+def _get_scheme(url: str) -> str:
+    """Return `sqlite` or `postgresql`."""
+    scheme = url.partition("://")[0].lower()
+    if scheme in ("sqlite", "postgresql", "postgres"):
+        return "sqlite" if scheme == "sqlite" else "postgresql"
     raise InvalidArgumentError("store", f"must look like {_FORMS}")
 
 
-async def _open_postgres(url: str, pool_size: int) -> StorageEngine:
+async def _open_engine(url: str, pool_size: int, busy_seconds: float | None) -> StorageEngine:
+    if _get_scheme(url) == "sqlite":
+        from recollect.storage.sqlite.engine import SqliteEngine
+
+        return await SqliteEngine.open(sqlite_path(url), busy_seconds)
     with requires_extra("postgres"):
         from recollect.storage.postgres.engine import PostgresEngine
-    return await PostgresEngine.open(url, pool_size)
+    return await PostgresEngine.open(url, pool_size, busy_seconds)
 
 
 def sqlite_path(url: str) -> str:

@@ -1,10 +1,11 @@
 """The values that the store returns besides messages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from recollect.scope import TenantId
 from recollect.validation import as_json
 
 DEFAULT_TITLE = "New Conversation"
@@ -20,7 +21,7 @@ class Thread:
     """
 
     id: str
-    tenant_id: int | None
+    tenant_id: TenantId
     user_id: str
     app_id: str
     project_id: str
@@ -37,10 +38,11 @@ class Thread:
 
 
 class Placement(NamedTuple):
-    """Where a message is stored: its position in the thread, and its integer id."""
+    """Where a message is stored: its position in the thread, and its integer id; and whether it is new."""
 
     position: int
     number: int
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class AuditEvent:
 class SearchRow(NamedTuple):
     """What search knows of a message: its position, time, speaker and terms.
 
-    `created_at` is in microseconds since 1970. `speaker` is the name in the message's metadata, if any.
-    `asks` says whether the text contains a question mark. Terms are sorted hashes (uint32), with one byte of
-    count for each.
+    Times are in microseconds since 1970. `speaker` is the name in the message's metadata, if any. `asks` says
+    whether the text contains a question mark. Terms are sorted hashes (uint32), with one byte of count for
+    each. A message that nobody has analysed yet has its `text` instead of these three.
     """
 
     number: int
@@ -92,29 +94,21 @@ class SearchRow(NamedTuple):
     thread_id: str
     position: int
     created_at: int
+    expires_at: int | None
     speaker: str | None
-    asks: bool
-    term_hashes: bytes
-    term_counts: bytes
+    asks: bool | None
+    term_hashes: bytes | None
+    term_counts: bytes | None
+    text: str | None
 
 
 class VectorRow(NamedTuple):
-    """The stored vectors of a message; `stamp` is higher than that of every earlier write."""
+    """The stored vector of a segment of a message."""
 
-    stamp: int
     number: int
+    segment: int
     model_id: str
-    dimensions: int
-    spans: bytes
-    vectors: bytes
-
-
-class MessageVectors(NamedTuple):
-    """Vectors to store for a message: a span (two uint32) and a vector (float16) for each segment."""
-
-    number: int
-    spans: bytes
-    vectors: bytes
+    vector: bytes
 
 
 class SearchChanges(NamedTuple):
@@ -125,13 +119,6 @@ class SearchChanges(NamedTuple):
     vectors: list[VectorRow]
 
 
-class UnembeddedMessage(NamedTuple):
-    """A message that has no vectors yet."""
-
-    number: int
-    text: str
-
-
 class VectorModel(NamedTuple):
     """The embedding model of a vector, and the length of its vectors."""
 
@@ -139,12 +126,52 @@ class VectorModel(NamedTuple):
     dimensions: int
 
 
-class UnembeddedMessages(NamedTuple):
-    """Messages without vectors, the user's epoch, and the model of the newest vector."""
+class UnindexedMessage(NamedTuple):
+    """A message that lacks its search rows, or the vectors in them."""
 
-    epoch: int
+    number: int
+    text: str
+
+
+class UnindexedMessages(NamedTuple):
+    """Messages that lack search rows, the user's erase epoch, and the model of the newest vector."""
+
+    erase_epoch: int
     newest_model: VectorModel | None
-    messages: list[UnembeddedMessage]
+    messages: list[UnindexedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTerms:
+    """The search rows to store for a message: its terms, and a vector (float16) for each segment, if any."""
+
+    number: int
+    asks: bool
+    term_hashes: bytes
+    term_counts: bytes
+    vectors: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserSummary:
+    """What is stored of a user: threads, messages, the bytes of their contents, and the last write."""
+
+    user_id: str
+    threads: int
+    messages: int
+    bytes: int
+    last_activity_at: datetime | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the summary as JSON."""
+        return {name: as_json(getattr(self, name)) for name in UserSummary.__slots__}
+
+
+class PrunedUser(NamedTuple):
+    """How many messages of a user are deleted, or would be: old ones, and expired ones."""
+
+    old: int
+    expired: int
 
 
 @dataclass(frozen=True, slots=True)

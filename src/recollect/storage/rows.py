@@ -1,32 +1,31 @@
-"""Conversions between rows and values: times, keys and messages.
+"""Conversions between rows and values: keys and messages.
 
 Both databases store times as whole microseconds since 1970 in UTC, so that they come back exactly.
 """
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from recollect.errors import StorageCorruptError
-from recollect.messages import Message, Part, part_from_dict, part_to_dict
+from recollect.messages import (
+    MESSAGE_CLASS,
+    ORIGINS,
+    ROLES,
+    Message,
+    MessageDraft,
+    Part,
+    from_micros,
+    part_from_dict,
+    part_to_dict,
+    to_micros,
+)
 from recollect.scope import Scope
 from recollect.storage.engine import Row
-from recollect.text.terms import analyse
 from recollect.validation import encode_json
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def to_micros(time: datetime) -> int:
-    """Return the time in microseconds since 1970."""
-    return (time - _EPOCH) // _MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    """Return the time of a number of microseconds since 1970."""
-    return _EPOCH + timedelta(0, 0, micros)
+_ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
+_ORIGIN_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 
 
 def user_keys(scope: Scope) -> dict[str, object]:
@@ -68,72 +67,69 @@ def decode_metadata(column: str | None) -> dict[str, object]:
     return {} if column is None else cast("dict[str, object]", decode_json(column))
 
 
-def encode_message(message: Message, run_id: str | None) -> dict[str, object]:
-    """Return the columns of a message that do not depend on its position."""
-    parts = None
-    if not isinstance(message.body, str):
-        parts = encode_json([part_to_dict(part) for part in message.body], "content")
-    text = message.text
-    terms = analyse(text) if message.is_conversation else None
+def encode_message(message: Message, run_id: str | None, expires_at: int | None) -> dict[str, object]:
+    """Return the columns of a message that do not depend on its position, and the bytes of its content."""
+    body, parts, metadata = message.body, None, None
+    text = body if isinstance(body, str) else message.text
+    size = count_bytes(text)
+    if not isinstance(body, str):
+        parts = encode_json([part_to_dict(part) for part in body], "content")
+        size += count_bytes(parts)
+    if message.metadata:
+        metadata = encode_json(message.metadata, "metadata")
+        size += count_bytes(metadata)
     return {
         "message_id": message.id,
         "run_id": run_id,
         "role": message.role,
+        "role_code": _ROLE_CODES[message.role],
         "origin": message.origin,
+        "origin_code": _ORIGIN_CODES[message.origin],
         "created_at": to_micros(message.created_at),
+        "expires_at": expires_at,
         "text": text,
         "parts": parts,
-        "metadata": encode_metadata(message.metadata),
-        "term_hashes": None if terms is None else terms.hashes,
-        "term_counts": None if terms is None else terms.counts,
+        "metadata": metadata,
+        "bytes": size,
     }
 
 
-class _Draft:
-    """A message whose fields are being set; assigning `__class__` makes it a `Message`."""
-
-    __slots__ = (
-        "body",
-        "created_at",
-        "id",
-        "kind",
-        "metadata",
-        "number",
-        "origin",
-        "position",
-        "role",
-        "run_id",
-        "thread_id",
-    )
+def count_bytes(text: str) -> int:
+    """Return the length of a text in bytes of UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
-def decode_message(row: Row) -> Message:
-    """Make a message from the columns of the fragment `message_columns`.
+def decode_messages(rows: Iterable[Row]) -> list[Message]:
+    """Make messages from the columns of the fragment `message_columns`; they need no second check.
 
-    Reading history is the hottest path of the package. Creating a frozen dataclass takes seven times as long
-    as setting plain slots, and stored messages need no second check, hence the change of class.
+    Reading history is the hottest path of the package, so this is one loop without calls for plain text.
     """
-    draft = _Draft()
-    (
-        draft.id,
-        draft.role,
-        draft.origin,
-        text,
-        parts,
-        metadata,
-        created_at,
-        draft.thread_id,
-        draft.position,
-        draft.number,
-        draft.run_id,
-        _unit,
-    ) = row
-    draft.kind = None
-    draft.body = text if parts is None else decode_parts(parts)
-    draft.metadata = {} if metadata is None else decode_metadata(metadata)
-    draft.created_at = _EPOCH + timedelta(0, 0, created_at)
-    cast("Any", draft).__class__ = Message
-    return cast("Message", draft)
+    found: list[Message] = []
+    for row in rows:
+        draft: Any = MessageDraft()
+        (
+            draft.id,
+            role,
+            origin,
+            draft.body,
+            parts,
+            metadata,
+            draft.created_micros,
+            draft.thread_id,
+            draft.position,
+            draft.number,
+            draft.run_id,
+            _unit,
+            expires_at,
+        ) = row
+        draft.role, draft.origin, draft.kind = ROLES[role], ORIGINS[origin], None
+        if parts is not None:
+            draft.body = decode_parts(parts)
+        draft.metadata = {} if metadata is None else decode_metadata(metadata)
+        draft.expires_at = None if expires_at is None else from_micros(expires_at)
+        draft.__class__ = MESSAGE_CLASS
+        found.append(draft)
+    return found
 
 
 def decode_parts(column: str) -> tuple[Part, ...]:

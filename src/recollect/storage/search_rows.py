@@ -1,7 +1,12 @@
-"""Search rows: the terms of a user's messages, and the vectors that an embedder computed for them."""
+"""Search rows: the terms of a user's messages, and the vectors that an embedder computed for them.
+
+They are written some time after the message, by whoever comes next: the background worker, a search or a
+reindex. Until then a message is searched by its text. Deleting a message deletes its rows in the same
+transaction.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import cast
 
@@ -10,131 +15,205 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged
 from recollect.storage.records import (
-    MessageVectors,
+    MessageTerms,
     SearchChanges,
     SearchRow,
-    UnembeddedMessage,
-    UnembeddedMessages,
+    UnindexedMessage,
+    UnindexedMessages,
     VectorModel,
     VectorRow,
 )
-from recollect.storage.rows import user_keys
-from recollect.storage.turns import list_drawn_numbers
-from recollect.validation import check_id, check_int, check_limit
+from recollect.storage.users import raise_epoch, read_epoch
+from recollect.text.segments import MAX_SEGMENTS
+from recollect.text.terms import ANALYSER_VERSION
+from recollect.validation import check_flag, check_int, check_limit, check_optional_id
+
+MAX_COUNTED = 10_000
+"""How far `count_unindexed` counts."""
 
 _MAX_BATCH = 1000
+_QUICK_ROWS = 256  # more rows than this are written off the event loop
 _FLOAT_BYTES = 2  # half precision
-_SPAN_BYTES = 8  # two 32-bit numbers
+_MESSAGE = 0  # the kind of source
 
 
 class SearchRows(StoreCore):
-    """The search rows of a user's messages; each is written and deleted with its message."""
+    """The search rows of a user's messages."""
 
     async def search_rows(
-        self, *, after: int = 0, vectors_after: int = 0, limit: int | None = None, scope: Scope
+        self,
+        *,
+        after: int = 0,
+        vectors_from: int | None = 0,
+        vectors_of: Sequence[int] = (),
+        limit: int | None = None,
+        scope: Scope,
     ) -> SearchChanges:
-        """Return the user's epoch, the search rows after a number, and the vectors after a stamp.
+        """Return the user's epoch, the search rows after a number, and vectors.
 
-        Rows are sorted by number, vectors by stamp; `limit` selects the newest rows. All of it comes from one
-        snapshot of the database.
+        The vectors are those of the messages from a number on (None: no such) and of those in `vectors_of`.
+        Rows are sorted by number; `limit` selects the newest. All of it is one snapshot of the database.
         """
-        check_int(vectors_after, "vectors_after")
-        params = user_keys(scope) | {"after": check_int(after, "after"), "limit": check_limit(limit)}
-        return await self._read(partial(_read_changes, params, vectors_after), scope, heavy=after == 0)
+        params = self._user_keys(scope) | {
+            "after": check_int(after, "after"),
+            "limit": check_limit(limit),
+            "analyser": ANALYSER_VERSION,
+        }
+        vectors: list[Statement] = []
+        if vectors_of:
+            numbers = json.dumps([check_int(number, "vectors_of") for number in vectors_of])
+            vectors.append(Statement("vectors_of", {**params, "numbers": numbers}))
+        if vectors_from is not None:
+            first = check_int(vectors_from, "vectors_from")
+            vectors.append(Statement("vectors_from", {**params, "vectors_from": first}))
+        return await self._read(partial(_read_changes, params, vectors), scope, heavy=after == 0)
 
-    async def without_vectors(
-        self, model_id: str, *, after: int = 0, limit: int = 64, any_model: bool = True, scope: Scope
-    ) -> UnembeddedMessages:
-        """Return the oldest messages that lack vectors, the user's epoch, and the newest vector's model.
+    async def unindexed_messages(
+        self,
+        model_id: str | None,
+        *,
+        after: int = 0,
+        limit: int = 64,
+        any_model: bool = True,
+        scope: Scope,
+    ) -> UnindexedMessages:
+        """Return the oldest messages that lack search rows, the erase epoch, and the newest vector's model.
 
-        By default vectors of any model count; with `any_model=False` only those of `model_id` do.
+        Without a model only terms count; with one a vector too. By default vectors of any model count, with
+        `any_model=False` only those of `model_id`.
         """
-        params = user_keys(scope) | {
-            "model_id": check_id(model_id, "model_id"),
+        params = self._unindexed_params(model_id, scope, any_model=any_model) | {
             "after": check_int(after, "after"),
             "limit": check_int(limit, "limit", maximum=_MAX_BATCH),
-            "any_model": bool(any_model),
         }
-        return await self._read(partial(_read_unembedded, params), scope, heavy=True)
+        return await self._read(partial(_read_unindexed, params), scope, heavy=True)
 
-    async def put_vectors(
+    async def count_unindexed(self, model_id: str | None = None, *, scope: Scope) -> int:
+        """Count the messages that `unindexed_messages` would return, up to 10,000."""
+        params = self._unindexed_params(model_id, scope, any_model=True) | {"after": 0, "limit": MAX_COUNTED}
+        rows = await self._query("count_unindexed", params, heavy=True)
+        return cast("int", rows[0][0])
+
+    async def put_search_rows(
         self,
-        vectors: Sequence[MessageVectors],
+        messages: Sequence[MessageTerms],
         *,
-        model_id: str,
-        dimensions: int,
-        epoch: int,
+        model_id: str | None = None,
+        erase_epoch: int,
+        replace: bool = False,
         scope: Scope,
     ) -> int:
-        """Store vectors of messages in place of earlier ones, and return how many were stored.
+        """Store the search rows of messages, and return of how many.
 
-        Stores nothing if the user's epoch has changed, and nothing for a message that was deleted: what was
-        erased while an embedder was running never comes back.
+        Stores nothing if the user was erased since `erase_epoch`, and nothing for a message that was deleted:
+        what was erased while an embedder was running never comes back. A message without vectors keeps those
+        it has. With `replace` the new rows take the place of all earlier ones.
         """
-        check_int(dimensions, "dimensions", minimum=1)
-        _check_vectors(vectors, dimensions)
-        params = user_keys(scope) | {"model_id": check_id(model_id, "model_id"), "dimensions": dimensions}
-        work = partial(_put_vectors, params, list(vectors), check_int(epoch, "epoch"))
-        return await self._write(work, scope)
+        _check_messages(messages, model_id)
+        params = self._user_keys(scope) | {
+            "analyser": ANALYSER_VERSION,
+            "model_id": check_optional_id(model_id, "model_id"),
+            "kind": _MESSAGE,
+        }
+        check_int(erase_epoch, "erase_epoch")
+        work = partial(_put, params, list(messages), erase_epoch, replace=check_flag(replace, "replace"))
+        rows = sum(max(1, len(item.vectors)) for item in messages)
+        return await self._write(work, scope, heavy=rows > _QUICK_ROWS)
+
+    def _unindexed_params(self, model_id: str | None, scope: Scope, *, any_model: bool) -> dict[str, object]:
+        return self._user_keys(scope) | {
+            "model_id": check_optional_id(model_id, "model_id"),
+            "analyser": ANALYSER_VERSION,
+            "any_model": bool(any_model),
+        }
 
 
-def _read_changes(params: Params, vectors_after: int) -> Transaction[SearchChanges]:
-    epoch, rows, vectors = yield Step(
+def _read_changes(params: Params, vectors: list[Statement]) -> Transaction[SearchChanges]:
+    epochs, last, rows, *found = yield Step(
         (
-            Statement("get_epoch", params),
+            Statement("find_epochs", params),
+            Statement("last_number", params),
             Statement("search_rows_from", params),
-            Statement("vectors_from", {**params, "after": vectors_after}),
+            *vectors,
         ),
         last=True,
     )
     # `_make` is faster than a call with the columns, and there may be many rows.
     return SearchChanges(
-        epoch[0][0], list(map(SearchRow._make, reversed(rows))), list(map(VectorRow._make, vectors))
+        read_epoch(epochs, last),
+        list(map(SearchRow._make, reversed(rows))),
+        [VectorRow._make(row) for some in found for row in some],
     )
 
 
-def _read_unembedded(params: Params) -> Transaction[UnembeddedMessages]:
-    names = ("get_epoch", "newest_vector", "without_vectors")
-    epoch, newest, rows = yield Step([Statement(name, params) for name in names], last=True)
-    model = VectorModel(*newest[0]) if newest else None
-    return UnembeddedMessages(epoch[0][0], model, [UnembeddedMessage(*row) for row in rows])
+def _read_unindexed(params: Params) -> Transaction[UnindexedMessages]:
+    names = ["find_epochs", "unindexed_messages"]
+    if params["model_id"] is not None:
+        names.append("newest_model")
+    epochs, rows, *newest = yield Step([Statement(name, params) for name in names], last=True)
+    model = VectorModel(newest[0][0][0], newest[0][0][1] // _FLOAT_BYTES) if newest and newest[0] else None
+    return UnindexedMessages(epochs[0][1] if epochs else 0, model, [UnindexedMessage(*row) for row in rows])
 
 
-def _put_vectors(params: Params, vectors: list[MessageVectors], epoch: int) -> Transaction[int]:
-    numbers = json.dumps([item.number for item in vectors])
-    _, epochs, rows, drawn = yield Step(
+def _put(
+    params: Params, messages: list[MessageTerms], erase_epoch: int, *, replace: bool
+) -> Transaction[int]:
+    numbers = json.dumps([item.number for item in messages])
+    _, epochs, rows = yield Step(
         (
             Statement("lock_user", params),
-            Statement("get_epoch", params),
+            Statement("find_epochs", params),
             Statement("present_numbers", {**params, "numbers": numbers}),
-            Statement("draw_numbers", {"count": len(vectors)}),
         )
     )
     present = {row[0] for row in rows}
-    kept = [item for item in vectors if item.number in present]
-    if epochs[0][0] != epoch or not kept:
+    kept = [item for item in messages if item.number in present]
+    if epochs[0][1] != erase_epoch or not kept:
         raise Unchanged(0)
-    stamps = list_drawn_numbers(drawn, len(vectors))
-    written: list[Params] = [
-        {**params, **item._asdict(), "stamp": stamp} for item, stamp in zip(kept, stamps, strict=False)
-    ]
-    yield Step((Statement("put_vectors", written),), last=True)
+    statements = [Statement("put_search_row", [row for item in kept for row in _build_rows(params, item)])]
+    # New vectors take the place of all earlier ones, which may be of another model and more segments.
+    renewed = [item.number for item in kept if replace or item.vectors]
+    if renewed:
+        statements.insert(0, Statement("delete_search_rows_of", {**params, "numbers": json.dumps(renewed)}))
+    yield Step(statements, last=not replace)
+    if replace:
+        yield from raise_epoch(params)  # caches must not mix the vectors of two models
     return len(kept)
 
 
-def _check_vectors(vectors: Sequence[MessageVectors], dimensions: int) -> None:
-    if isinstance(vectors, str | bytes) or not isinstance(cast("object", vectors), Sequence):
-        raise InvalidArgumentError("vectors", f"must be a list of vectors, not {type(vectors).__name__}")
-    if not 0 < len(vectors) <= _MAX_BATCH:
-        raise InvalidArgumentError("vectors", f"has {len(vectors)} items; give 1 to {_MAX_BATCH}")
-    for item in cast("Sequence[object]", vectors):
-        if not isinstance(item, MessageVectors):
-            raise InvalidArgumentError("vectors", f"must hold MessageVectors, not {type(item).__name__}")
-        check_int(item.number, "vectors")
-        segments, rest = divmod(len(item.spans), _SPAN_BYTES)
-        if rest or not segments or len(item.vectors) != segments * dimensions * _FLOAT_BYTES:
-            raise InvalidArgumentError(
-                "vectors", f"must have {dimensions} half-precision floats for each span"
-            )
-    if len({item.number for item in vectors}) != len(vectors):
-        raise InvalidArgumentError("vectors", "two items are of the same message")
+def _build_rows(params: Params, item: MessageTerms) -> Iterator[Params]:
+    """Yield a row for each segment; the first has the terms of the whole message."""
+    terms = {"asks": item.asks, "term_hashes": item.term_hashes, "term_counts": item.term_counts}
+    if not item.vectors:
+        yield {**params, **terms, "number": item.number, "segment": 0, "model_id": None, "vector": None}
+    for segment, vector in enumerate(item.vectors):
+        yield {**params, **terms, "number": item.number, "segment": segment, "vector": vector}
+        terms = {"asks": False, "term_hashes": b"", "term_counts": b""}
+
+
+def _check_messages(messages: Sequence[MessageTerms], model_id: str | None) -> None:
+    if isinstance(messages, str | bytes) or not isinstance(cast("object", messages), Sequence):
+        raise InvalidArgumentError("messages", f"must be a list of terms, not {type(messages).__name__}")
+    if not 0 < len(messages) <= _MAX_BATCH:
+        raise InvalidArgumentError("messages", f"has {len(messages)} items; give 1 to {_MAX_BATCH}")
+    for item in cast("Sequence[object]", messages):
+        if not isinstance(item, MessageTerms):
+            raise InvalidArgumentError("messages", f"must hold MessageTerms, not {type(item).__name__}")
+        check_int(item.number, "messages")
+        if len(item.term_hashes) != 4 * len(item.term_counts):
+            raise InvalidArgumentError("messages", "must have one byte of count for each hash of four")
+        if len(item.vectors) > MAX_SEGMENTS:
+            raise InvalidArgumentError("messages", f"has over {MAX_SEGMENTS} vectors of one message")
+    if len({item.number for item in messages}) != len(messages):
+        raise InvalidArgumentError("messages", "two items are of the same message")
+    _check_vectors([vector for item in messages for vector in item.vectors], model_id)
+
+
+def _check_vectors(vectors: Sequence[bytes], model_id: str | None) -> None:
+    sizes = {len(vector) for vector in vectors}
+    if vectors and model_id is None:
+        raise InvalidArgumentError("model_id", "must name the model of the vectors")
+    if len(sizes) > 1 or any(size == 0 or size % _FLOAT_BYTES for size in sizes):
+        raise InvalidArgumentError(
+            "messages", "must have vectors of half-precision floats, all of one length"
+        )

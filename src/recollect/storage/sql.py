@@ -15,11 +15,13 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import LiteralString, NamedTuple, cast
 
-from recollect.errors import NewerDatabaseError, StorageCorruptError
+from recollect.errors import NewerDatabaseError, OldDatabaseError, StorageCorruptError, StorageFullError
+from recollect.validation import MAX_POSITION
 
 _BLOCK = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
-_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
+_OLD_LAYOUT = "0001_threads_and_messages"  # the first migration of databases from before the first release
 
 
 class Migration(NamedTuple):
@@ -85,8 +87,27 @@ def _as_literal(text: str) -> LiteralString:
     return cast("LiteralString", text)
 
 
+def is_old_layout(applied: Sequence[tuple[int, str]]) -> bool:
+    """Whether the migrations of a database are those from before the first release."""
+    return bool(applied) and applied[0][1] == _OLD_LAYOUT
+
+
+def check_convertible(longest_position: int) -> None:
+    """Raise if a thread of an old database is too long for the present layout."""
+    if longest_position > MAX_POSITION:
+        raise StorageFullError(
+            f"a thread has a message at position {longest_position:,}, but a thread holds at most "
+            f"{MAX_POSITION:,}; export and split it with the recollect that wrote it"
+        )
+
+
 def find_pending(migrations: Sequence[Migration], applied: Sequence[tuple[int, str]]) -> list[Migration]:
     """Return the migrations that are not applied yet; raise if the database has others than these."""
+    if is_old_layout(applied):
+        raise OldDatabaseError(
+            "the database has the layout of an earlier recollect; make a backup, then convert it once with "
+            "`recollect db migrate`"
+        )
     if len(applied) > len(migrations):
         raise NewerDatabaseError(
             f"the database is at version {len(applied)} ({applied[-1][1]}), but this recollect knows only "

@@ -4,18 +4,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from recollect.errors import MemoryNotFoundError
-from recollect.scope import Scope, tenant_of_key
+from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
 from recollect.storage.records import DEFAULT_TITLE, Thread
-from recollect.storage.rows import (
-    app_keys,
-    decode_metadata,
-    encode_metadata,
-    from_micros,
-    thread_keys,
-    to_micros,
-)
+from recollect.storage.rows import decode_metadata, encode_metadata, from_micros
+from recollect.storage.turns import build_creation
 from recollect.storage.users import raise_epoch
 from recollect.validation import check_int, check_json_object, check_limit, check_text
 
@@ -27,52 +21,49 @@ class Threads(StoreCore):
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
     ) -> Thread:
         """Create the scope's thread, or return the existing one unchanged."""
-        time = to_micros(self._clock())
         values = {
             "title": DEFAULT_TITLE if title is None else check_text(title, "title"),
             "metadata": encode_metadata(check_json_object({} if metadata is None else metadata, "metadata")),
-            "created_at": time,
-            "updated_at": time,
-            "last_message_at": None,
-            "message_count": 0,
             "next_position": 1,
         }
-        return await self._write(partial(_create, thread_keys(scope), values), scope)
+        row = await self._write(partial(_create, self._thread_keys(scope), values), scope)
+        return decode_thread(row, scope)
 
     async def get_thread(self, *, scope: Scope) -> Thread | None:
         """Return the scope's thread, or None."""
-        rows = await self._read(partial(query, "get_thread", thread_keys(scope), last=True), scope)
-        return decode_thread(rows[0]) if rows else None
+        rows = await self._query("get_thread", self._thread_keys(scope))
+        return decode_thread(rows[0], scope) if rows else None
 
     async def list_threads(self, *, limit: int | None = None, offset: int = 0, scope: Scope) -> list[Thread]:
         """Return the user's threads of the scope's app and project, the latest message first."""
-        params = app_keys(scope) | {"limit": check_limit(limit), "offset": check_int(offset, "offset")}
-        rows = await self._read(partial(query, "list_threads", params, last=True), scope, heavy=limit is None)
-        return [decode_thread(row) for row in rows]
+        params = self._app_keys(scope) | {"limit": check_limit(limit), "offset": check_int(offset, "offset")}
+        rows = await self._query("list_threads", params, heavy=limit is None)
+        return [decode_thread(row, scope) for row in rows]
 
     async def update_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
     ) -> Thread:
         """Change the title or replace the metadata of a thread; None leaves it as it is."""
-        changes: dict[str, object] = {"updated_at": to_micros(self._clock())}
+        keys = self._thread_keys(scope)
+        changes: dict[str, object] = {"updated_at": keys["now"]}
         if title is not None:
             changes["title"] = check_text(title, "title")
         if metadata is not None:
             changes["metadata"] = encode_metadata(check_json_object(metadata, "metadata"))
-        return await self._write(partial(_update, thread_keys(scope), changes), scope)
+        return decode_thread(await self._write(partial(_update, keys, changes), scope), scope)
 
     async def delete_thread(self, *, scope: Scope) -> bool:
         """Delete the thread with its messages, working memory and events; return whether it existed."""
-        return await self._write(partial(_delete, thread_keys(scope)), scope, heavy=True)
+        return await self._write(partial(_delete, self._thread_keys(scope)), scope, heavy=True)
 
 
-def decode_thread(row: Row) -> Thread:
-    """Make a thread from the columns of the fragment `thread_columns`."""
-    thread_id, user_id, tenant, app_id, project_id, title, metadata, created, updated, last, count, _ = row
+def decode_thread(row: Row, scope: Scope) -> Thread:
+    """Make a thread of the scope's user from the columns of the fragment `thread_columns`."""
+    thread_id, app_id, project_id, title, metadata, created, updated, last, count, _ = row
     return Thread(
         id=thread_id,
-        tenant_id=tenant_of_key(tenant),
-        user_id=user_id,
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
         app_id=app_id,
         project_id=project_id,
         title=title,
@@ -84,28 +75,24 @@ def decode_thread(row: Row) -> Thread:
     )
 
 
-def _create(keys: Params, values: Params) -> Transaction[Thread]:
+def _create(keys: Params, values: Params) -> Transaction[Row]:
     *_, rows = yield Step(
-        (
-            Statement("lock_user", keys),
-            Statement("create_thread", {**keys, **values}),
-            Statement("get_thread", keys),
-        ),
+        (Statement("lock_user", keys), *build_creation(keys, values), Statement("get_thread", keys)),
         last=True,
     )
-    return decode_thread(rows[0])
+    return rows[0]
 
 
-def _update(keys: Params, changes: Params) -> Transaction[Thread]:
+def _update(keys: Params, changes: Params) -> Transaction[Row]:
     _, rows = yield Step((Statement("lock_user", keys), Statement("get_thread", keys)))
     if not rows:
         raise MemoryNotFoundError(f"there is no thread {keys['thread_id']!r}")
-    present = {"title": rows[0][5], "metadata": rows[0][6]}
+    present = {"title": rows[0][3], "metadata": rows[0][4]}
     _, rows = yield Step(
         (Statement("update_thread", {**keys, **present, **changes}), Statement("get_thread", keys)),
         last=True,
     )
-    return decode_thread(rows[0])
+    return rows[0]
 
 
 def _delete(keys: Params) -> Transaction[bool]:
@@ -120,7 +107,7 @@ def _delete(keys: Params) -> Transaction[bool]:
     )
     if not (threads or fields or events):
         raise Unchanged(value=False)
-    parts = ("delete_thread_vectors", "delete_thread_messages", "delete_thread")
+    parts = ("delete_thread_search_rows", "delete_thread_messages", "delete_thread")
     yield Step([Statement(name, keys) for name in parts])
     yield from raise_epoch(keys)
     return bool(threads)

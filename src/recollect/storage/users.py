@@ -1,7 +1,9 @@
 """Users: their epochs, memory and state, and the verified erasure of all their data.
 
-A user's epoch changes with every deletion and never has the same value twice. Background work (embedding,
-extraction) and caches compare it to notice that their source was deleted. Every write locks the user's row.
+A user has two epochs, which never have the same value twice. The epoch changes with every deletion: caches
+and extraction compare it to notice that their source may be gone. The erase epoch changes only when the user
+is erased: work that goes on meanwhile (embedding) compares it, so that nothing erased comes back.
+Every write locks the user's row.
 """
 
 import asyncio
@@ -10,15 +12,15 @@ from typing import cast
 
 from recollect.concurrency.tasks import retrieve_exception
 from recollect.errors import EraseIncompleteError
-from recollect.scope import Scope
+from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
-from recollect.storage.records import EraseReport, MemoryEntry, StateEntry
+from recollect.storage.records import EraseReport, MemoryEntry, StateEntry, UserSummary
 from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
 from recollect.validation import check_id, check_int, check_json_object, check_tenant, encode_json
 
 _MAX_USERS = 1000
-KINDS = ("vectors", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
+KINDS = ("search_rows", "messages", "threads", "user_memory", "user_state", "working_memory", "events")
 """The kinds of rows that a user can have; each has statements `count_…` and `delete_…`."""
 _ALL_KINDS = (*KINDS, "users")
 
@@ -27,11 +29,12 @@ class UserEpochs(StoreCore):
     """The users of a tenant, and their epochs."""
 
     async def list_users(
-        self, *, after: str | None = None, limit: int = _MAX_USERS, tenant_id: int | None
-    ) -> list[str]:
-        """Return the sorted ids of the tenant's users who have data, those after an id.
+        self, *, after: str | None = None, limit: int = _MAX_USERS, tenant_id: TenantId
+    ) -> list[UserSummary]:
+        """Return the tenant's users who have data, sorted by id, those after an id.
 
-        It names no user, so on a sharded database it asks all shards.
+        Messages that have expired count until a later write removes them. It names no user, so on a sharded
+        database it asks all shards.
         """
         tenant = Scope(check_tenant(tenant_id), "-")
         params = {
@@ -39,13 +42,15 @@ class UserEpochs(StoreCore):
             "after": "" if after is None else check_id(after, "after"),
             "limit": check_int(limit, "limit", maximum=_MAX_USERS),
         }
-        rows = await self._read(partial(query, "list_users", params, last=True), tenant, heavy=True)
-        return [row[0] for row in rows]
+        rows = await self._query("list_users", params, heavy=True)
+        return [
+            UserSummary(user_id, threads, messages, size, None if last is None else from_micros(last))
+            for user_id, threads, messages, size, last in rows
+        ]
 
     async def epoch(self, *, scope: Scope) -> int:
         """Return the user's epoch, which every deletion raises."""
-        rows = await self._read(partial(query, "get_epoch", user_keys(scope), last=True), scope)
-        return cast("int", rows[0][0])
+        return await self._read(partial(_read_epoch, user_keys(scope)), scope)
 
     async def pin_epoch(self, *, scope: Scope) -> int:
         """Return the user's epoch, which from now on stays the same until something is deleted.
@@ -53,14 +58,31 @@ class UserEpochs(StoreCore):
         The epoch of a user without data changes with every write of other users. Background work needs one to
         compare with, so this creates the user's row.
         """
+        return (await self._pin(scope))[0]
+
+    async def pin_erase_epoch(self, *, scope: Scope) -> int:
+        """Return the user's erase epoch, which stays the same until the user is erased."""
+        return (await self._pin(scope))[1]
+
+    async def _pin(self, scope: Scope) -> Row:
         keys = user_keys(scope)
-        rows = await self._read(partial(query, "find_epoch", keys, last=True), scope)
-        return cast("int", rows[0][0]) if rows else await self._write(partial(_pin_epoch, keys), scope)
+        rows = await self._query("find_epochs", keys)
+        return rows[0] if rows else await self._write(partial(_pin_epochs, keys), scope)
 
 
-def _pin_epoch(keys: Params) -> Transaction[int]:
-    _, rows = yield Step((Statement("lock_user", keys), Statement("find_epoch", keys)), last=True)
-    return cast("int", rows[0][0])
+def read_epoch(epochs: list[Row], last: list[Row]) -> int:
+    """Return the epoch from the rows of `find_epochs` and `last_number`."""
+    return cast("int", epochs[0][0] if epochs else last[0][0])
+
+
+def _read_epoch(keys: Params) -> Transaction[int]:
+    epochs, last = yield Step((Statement("find_epochs", keys), Statement("last_number", keys)), last=True)
+    return read_epoch(epochs, last)
+
+
+def _pin_epochs(keys: Params) -> Transaction[Row]:
+    _, rows = yield Step((Statement("lock_user", keys), Statement("find_epochs", keys)), last=True)
+    return rows[0]
 
 
 def raise_epoch(keys: Params) -> Transaction[int]:
@@ -98,12 +120,12 @@ class UserMemories(StoreCore):
 
     async def get_memory(self, key: str, *, scope: Scope) -> MemoryEntry | None:
         """Return the entry under a key, or None."""
-        rows = await self._read(partial(query, "get_memory", memory_key(key, scope), last=True), scope)
+        rows = await self._query("get_memory", memory_key(key, scope))
         return decode_memory(rows[0]) if rows else None
 
     async def list_memory(self, *, scope: Scope) -> list[MemoryEntry]:
         """Return all entries of a user, sorted by key."""
-        rows = await self._read(partial(query, "list_memory", user_keys(scope), last=True), scope, heavy=True)
+        rows = await self._query("list_memory", user_keys(scope), heavy=True)
         return [decode_memory(row) for row in rows]
 
     async def delete_memory(self, key: str, *, scope: Scope) -> bool:
@@ -142,7 +164,7 @@ class UserStates(StoreCore):
 
     async def get_state(self, *, scope: Scope) -> StateEntry | None:
         """Return the user's mode, or None."""
-        rows = await self._read(partial(query, "get_state", user_keys(scope), last=True), scope)
+        rows = await self._query("get_state", user_keys(scope))
         return StateEntry(rows[0][0], from_micros(rows[0][1])) if rows else None
 
     async def delete_state(self, *, scope: Scope) -> bool:
@@ -179,8 +201,11 @@ def _erase(keys: Params) -> Transaction[EraseReport]:
     yield Step((Statement("lock_user", keys),))
     before = _read_counts((yield _make_count_step(keys)))
     epoch = yield from draw_number()
+    # Search rows may be known by their messages alone, so they are counted before those are deleted.
+    _, rows_left = yield Step((Statement("delete_search_rows", keys), Statement("count_search_rows", keys)))
     yield Step([Statement(f"delete_{kind}", keys) for kind in _ALL_KINDS])
-    left = {kind: count for kind, count in _read_counts((yield _make_count_step(keys))).items() if count}
+    counts = _read_counts((yield _make_count_step(keys))) | {"search_rows": rows_left[0][0]}
+    left = {kind: count for kind, count in counts.items() if count}
     if left:
         raise EraseIncompleteError(f"rows were left after erasing ({left}); nothing was removed")
     return EraseReport({kind: before[kind] for kind in KINDS}, epoch)

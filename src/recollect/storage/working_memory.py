@@ -12,7 +12,7 @@ from typing import cast
 from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFoundError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
 from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
 from recollect.storage.users import remove_rows
 from recollect.validation import check_choice, check_int, check_optional_id
@@ -33,7 +33,7 @@ class WorkingMemories(StoreCore):
     async def get_working_memory(self, *, scope: Scope) -> WorkingMemory:
         """Return the current fields; an empty value of version 0 where nothing is stored."""
         params = memory_keys(scope) | {"limit": 1}
-        rows = await self._read(partial(query, "working_memory_versions", params, last=True), scope)
+        rows = await self._query("working_memory_versions", params)
         return _decode(rows[0]) if rows else WorkingMemory()
 
     async def update_working_memory(
@@ -71,8 +71,7 @@ class WorkingMemories(StoreCore):
         """Return the stored versions, newest first."""
         wanted = MAX_VERSIONS if limit is None else check_int(limit, "limit")
         params = memory_keys(scope) | {"limit": wanted}
-        work = partial(query, "working_memory_versions", params, last=True)
-        return [_decode(row) for row in await self._read(work, scope, heavy=True)]
+        return [_decode(row) for row in await self._query("working_memory_versions", params, heavy=True)]
 
     async def restore_working_memory(self, version: int, *, scope: Scope) -> WorkingMemory:
         """Write the fields of an earlier version as a new version, and return it."""
@@ -114,7 +113,7 @@ def _update(keys: Params, change: _Change, values: Params) -> Transaction[Workin
     _, epochs, rows = yield Step(
         (
             Statement("lock_user", keys),
-            Statement("find_epoch", keys),
+            Statement("find_epochs", keys),
             Statement("working_memory_versions", {**keys, "limit": 1}),
         )
     )

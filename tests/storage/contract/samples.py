@@ -5,7 +5,9 @@ from typing import TypeAlias
 
 from recollect.messages import Message, Role, ToolCall, ToolResult
 from recollect.scope import Scope
+from recollect.storage.records import MessageTerms
 from recollect.storage.store import Store
+from recollect.text.terms import analyse
 
 Values: TypeAlias = tuple[object, ...]
 """Values for one argument, each of them wrong."""
@@ -84,6 +86,25 @@ async def append_turns(store: Store, turns: Iterable[Sequence[Message]], scope: 
     """Append turns one after the other."""
     for turn in turns:
         await store.append_turn(turn, scope=scope)
+
+
+def terms_of(number: int, text: str, *vectors: bytes) -> MessageTerms:
+    """Return the search rows of a message: the terms of its text, and a vector for each segment."""
+    terms = analyse(text)
+    asks = any(mark in text for mark in "?\uff1f\u061f")
+    return MessageTerms(number, asks, terms.hashes, terms.counts, vectors)
+
+
+async def index_all(
+    store: Store, scope: Scope = ANN, *, model_id: str | None = None, vector: bytes = bytes(4)
+) -> int:
+    """Store search rows for all messages that lack them, with a vector each if a model is named."""
+    waiting = await store.unindexed_messages(model_id, limit=1000, scope=scope)
+    vectors = () if model_id is None else (vector,)
+    items = [terms_of(message.number, message.text, *vectors) for message in waiting.messages]
+    if not items:
+        return 0
+    return await store.put_search_rows(items, model_id=model_id, erase_epoch=waiting.erase_epoch, scope=scope)
 
 
 async def keep_every_kind(store: Store, scope: Scope = ANN) -> None:

@@ -5,15 +5,18 @@ in it fails a test, so that what is added later is covered too.
 """
 
 import inspect
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.storage.contract.samples import ANN, Values, exported, keep_every_kind, nested, said
+from tests.support.tenants import BAD_TENANTS
 
 from recollect.errors import InvalidArgumentError
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.records import MessageVectors
+from recollect.storage.records import MessageTerms
 from recollect.storage.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -44,25 +47,30 @@ NOT_JSON: Values = (
 )
 NOT_OBJECTS: Values = ([], [1], "x", "", 0, 5, True, (("a", 1),))
 
-WRONG_VECTORS: Values = (
+TERMS = MessageTerms(1, asks=False, term_hashes=bytes(4), term_counts=bytes(1))
+WRONG_TERMS: Values = (
     None,
     5,
     "text",
     b"x",
     [],
     [None],
-    [(1, bytes(8), bytes(4))],
-    [MessageVectors(-1, bytes(8), bytes(4))],
-    [MessageVectors(1, b"", b"")],
-    [MessageVectors(1, bytes(7), bytes(4))],
-    [MessageVectors(1, bytes(8), bytes(5))],
-    [MessageVectors(1, bytes(16), bytes(4))],
-    [MessageVectors(1, bytes(8), bytes(4))] * 2,
-    [MessageVectors(1, bytes(8), bytes(4))] * 1001,
+    [(1, False, bytes(4), bytes(1))],
+    [replace(TERMS, number=-1)],
+    [replace(TERMS, term_hashes=bytes(3))],
+    [replace(TERMS, term_counts=bytes(2))],
+    [replace(TERMS, vectors=[b""])],
+    [replace(TERMS, vectors=[bytes(3)])],
+    [replace(TERMS, vectors=[bytes(2), bytes(4)])],
+    [replace(TERMS, vectors=[bytes(2)] * 257)],
+    [TERMS] * 2,
+    [replace(TERMS, number=number) for number in range(1001)],
 )
+TIMES: Values = (5, "2026-01-01", datetime(2026, 1, 1), "tomorrow", [])  # noqa: DTZ001 - no time zone
+SOON = datetime(9000, 1, 1, tzinfo=UTC)
 
 VALID: dict[str, dict[str, Any]] = {
-    "append_turn": {"messages": said("new"), "run_id": "run"},
+    "append_turn": {"messages": said("new"), "run_id": "run", "expires_at": SOON, "erase_epoch": None},
     "last_messages": {"limit": 1},
     "messages_before": {"message_id": "hi", "limit": 1},
     "messages_after": {"message_id": "hi", "limit": 1},
@@ -81,14 +89,16 @@ VALID: dict[str, dict[str, Any]] = {
     "update_thread": {"title": "x", "metadata": {}},
     "delete_thread": {},
     "messages_by_number": {"numbers": [1]},
-    "search_rows": {"after": 0, "vectors_after": 0, "limit": 1},
-    "without_vectors": {"model_id": "m", "after": 0, "limit": 1, "any_model": True},
-    "put_vectors": {
-        "vectors": [MessageVectors(1, bytes(8), bytes(4))],
+    "search_rows": {"after": 0, "vectors_from": 0, "vectors_of": [1], "limit": 1},
+    "unindexed_messages": {"model_id": "m", "after": 0, "limit": 1, "any_model": True},
+    "count_unindexed": {"model_id": "m"},
+    "put_search_rows": {
+        "messages": [replace(TERMS, vectors=[bytes(4)])],
         "model_id": "m",
-        "dimensions": 2,
-        "epoch": 0,
+        "erase_epoch": 0,
+        "replace": False,
     },
+    "prune": {"before": SOON, "dry_run": False},
     "set_memory": {"key": "new", "value": {}},
     "get_memory": {"key": "likes"},
     "list_memory": {},
@@ -113,6 +123,7 @@ VALID: dict[str, dict[str, Any]] = {
     "list_events": {"limit": 1, "offset": 0, "name": "recalled", "run_id": "run 1"},
     "epoch": {},
     "pin_epoch": {},
+    "pin_erase_epoch": {},
     "export": {},
     "import_": {"lines": [], "merge": False},
     "erase": {},
@@ -123,6 +134,8 @@ WRONG: dict[str, dict[str, Values]] = {
     "append_turn": {
         "messages": (None, 5, "text", b"x", {}, [], [None], ["text"], [{}], Message("user", "x")),
         "run_id": IDS,
+        "expires_at": (*TIMES, datetime(2029, 12, 31, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)),
+        "erase_epoch": NUMBERS,
     },
     "last_messages": {"limit": NUMBERS},
     "messages_before": {"message_id": NO_ID, "limit": NUMBERS},
@@ -136,20 +149,27 @@ WRONG: dict[str, dict[str, Values]] = {
     "user_history": {"limit": NUMBERS, "offset": NO_NUMBER},
     "turn_of_run": {"run_id": NO_ID},
     "delete_messages": {"ids": (None, 5, "hi", b"hi", ["x"] * 1001, *(["hi", value] for value in NO_ID))},
-    "delete_message_number": {"number": NO_NUMBER, "tenant_id": (0, *NUMBERS)},
-    "list_users": {"after": IDS, "limit": (*NO_NUMBER, 1001), "tenant_id": (0, *NUMBERS)},
+    "delete_message_number": {"number": NO_NUMBER, "tenant_id": BAD_TENANTS},
+    "list_users": {"after": IDS, "limit": (*NO_NUMBER, 1001), "tenant_id": BAD_TENANTS},
     "create_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
     "list_threads": {"limit": NUMBERS, "offset": NO_NUMBER},
     "update_thread": {"title": TEXTS, "metadata": (*NOT_OBJECTS, *NOT_JSON)},
     "messages_by_number": {"numbers": (None, 5, "1", b"1", ["x"], [-1], [None], [1.0], [0] * 1001)},
-    "search_rows": {"after": NO_NUMBER, "vectors_after": NO_NUMBER, "limit": NUMBERS},
-    "without_vectors": {"model_id": NO_ID, "after": NO_NUMBER, "limit": (*NO_NUMBER, 1001)},
-    "put_vectors": {
-        "vectors": WRONG_VECTORS,
-        "model_id": NO_ID,
-        "dimensions": (*NO_NUMBER, 0),
-        "epoch": NO_NUMBER,
+    "search_rows": {
+        "after": NO_NUMBER,
+        "vectors_from": NUMBERS,
+        "vectors_of": tuple([value] for value in NO_NUMBER),
+        "limit": NUMBERS,
     },
+    "unindexed_messages": {"model_id": IDS, "after": NO_NUMBER, "limit": (*NO_NUMBER, 1001)},
+    "count_unindexed": {"model_id": IDS},
+    "put_search_rows": {
+        "messages": WRONG_TERMS,
+        "model_id": NO_ID,
+        "erase_epoch": NO_NUMBER,
+        "replace": (None, 0, 1, "yes", []),
+    },
+    "prune": {"before": (None, *TIMES), "dry_run": (None, 0, 1, "yes", [])},
     "set_memory": {"key": NO_ID, "value": (None, *NOT_OBJECTS, *NOT_JSON)},
     "get_memory": {"key": NO_ID},
     "delete_memory": {"key": NO_ID},
@@ -169,7 +189,7 @@ WRONG: dict[str, dict[str, Values]] = {
 }
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
-OTHER_RULES = {"import_": {"lines", "merge"}, "without_vectors": {"any_model"}}
+OTHER_RULES = {"import_": {"lines", "merge"}, "unindexed_messages": {"any_model"}}
 OF_A_TENANT = ("delete_message_number", "list_users")
 OF_ONE_THREAD = (
     "append_turn",

@@ -18,7 +18,7 @@ from recollect.storage.store import Store
 pytestmark = pytest.mark.anyio
 
 NOTHING = {
-    "vectors": 0,
+    "search_rows": 0,
     "messages": 0,
     "threads": 0,
     "user_memory": 0,
@@ -33,7 +33,7 @@ async def test_report_counts_the_rows_of_every_kind(store: Store) -> None:
     await keep_every_kind(store)
     report = await store.erase(scope=ANN)
     assert report.counts == {
-        "vectors": 0,
+        "search_rows": 0,
         "messages": 6,
         "threads": 2,
         "user_memory": 2,

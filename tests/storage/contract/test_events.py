@@ -38,14 +38,14 @@ async def test_event_has_all_that_was_given_and_the_time(store: Store, clock: Sc
 
 
 async def test_numbers_grow_and_are_never_used_again(store: Store) -> None:
-    """Neither another event nor a message after an erasure gets an event's number."""
+    """Neither another event nor a memory entry after an erasure gets an event's number."""
     first = await store.add_event("a", {}, scope=ANN)
     second = await store.add_event("b", {}, scope=BOB)
     await store.erase(scope=ANN)
     await store.erase(scope=BOB)
     third = await store.add_event("c", {}, scope=ANN)
-    (place,) = await store.append_turn(said("x"), scope=ANN)
-    assert first < second < third < place.number
+    fourth = await store.set_memory("x", {}, scope=ANN)
+    assert first < second < third < fourth
 
 
 async def test_events_written_at_once_are_all_kept(store: Store) -> None:
@@ -176,6 +176,6 @@ async def _read_conversation(store: Store) -> list[object]:
         await store.count_user_history(scope=ANN),
         await store.list_threads(scope=ANN),
         await store.search_rows(scope=ANN),
-        await store.without_vectors("m", scope=ANN),
+        await store.unindexed_messages("m", scope=ANN),
         await store.epoch(scope=ANN),
     ]

@@ -18,6 +18,7 @@ from tests.storage.contract.samples import (
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.messages import FilePart, Message, Origin, ReasoningPart, Role, TextPart, ToolCall, ToolResult
 from recollect.scope import Scope
+from recollect.storage.records import Placement
 from recollect.storage.store import Store
 from recollect.testing import ScriptedClock
 
@@ -34,7 +35,7 @@ async def test_message_comes_back_equal_when_it_was_appended(store: Store) -> No
     (stored,) = await whole_thread(store)
     assert stored == message
     assert (stored.thread_id, stored.run_id) == ("t", "run")
-    assert (stored.position, stored.number) == place
+    assert (stored.position, stored.number, True) == place
 
 
 async def test_run_id_is_none_when_none_was_given(store: Store) -> None:
@@ -166,7 +167,7 @@ async def test_nothing_is_written_when_a_whole_turn_is_sent_again(store: Store, 
     places = await store.append_turn(said("a", "b"), scope=ANN)
     before = await exported(store)
     clock.tick()
-    assert await store.append_turn(said("a", "b"), scope=ANN) == places
+    assert await store.append_turn(said("a", "b"), scope=ANN) == known(places)
     assert await exported(store) == before
 
 
@@ -184,7 +185,8 @@ async def test_only_what_is_new_is_written_when_a_turn_overlaps(store: Store) ->
     places = await store.append_turn(said("a", "b", "c"), scope=ANN)
     assert ids_of(await whole_thread(store)) == ["b", "a", "c"]
     assert [place.position for place in places] == [2, 1, 3]
-    assert places[1] == old
+    assert [place.is_new for place in places] == [True, False, True]
+    assert places[1].number == old.number
 
 
 async def test_conflict_is_raised_when_another_thread_has_the_id(store: Store) -> None:
@@ -236,14 +238,16 @@ async def test_turns_stay_together_when_written_at_once(store: Store) -> None:
     stored = {(m.position, m.number): m.id for m in await whole_thread(store)}
     assert [position for position, _ in stored] == list(range(1, 61))
     for turn, spots in zip(turns, places, strict=True):
-        assert [stored[spot] for spot in spots] == ids_of(turn)
+        assert [stored[spot[:2]] for spot in spots] == ids_of(turn)
         assert [spot.position - spots[0].position for spot in spots] == [0, 1, 2]
 
 
 async def test_message_is_written_once_when_sent_many_times_at_once(store: Store) -> None:
-    """Concurrent copies of one turn all get the same places."""
-    places = await asyncio.gather(*(store.append_turn(said("a", "b"), scope=ANN) for _ in range(20)))
-    assert all(place == places[0] for place in places)
+    """Concurrent copies of one turn all get the same places, and one of them wrote it."""
+    places = await asyncio.gather(*(store.append_turn(said("a", "b"), scope=ANN) for _ in range(50)))
+    assert [known(one) for one in places] == [known(places[0])] * 50
+    assert [[place.is_new for place in one] for one in places].count([True, True]) == 1
+    assert [[place.is_new for place in one] for one in places].count([False, False]) == 49
     assert ids_of(await whole_thread(store)) == ["a", "b"]
 
 
@@ -263,7 +267,7 @@ async def test_turn_of_a_run_is_written_once_when_it_is_sent_again(store: Store)
     turn = run_of("r", "hi", "hello")
     places = await store.append_turn(turn, scope=ANN, run_id="r")
     before = await exported(store)
-    assert await store.append_turn(turn, scope=ANN, run_id="r") == places
+    assert await store.append_turn(turn, scope=ANN, run_id="r") == known(places)
     assert await exported(store) == before
 
 
@@ -299,6 +303,11 @@ async def test_runs_are_told_apart_when_one_id_begins_with_the_other(store: Stor
     await store.append_turn(run_of("job:1", "hi", "one"), scope=ANN, run_id="job:1")
     await store.append_turn(run_of("job", "hi", "two"), scope=ANN, run_id="job")
     assert [message.text for message in await whole_thread(store)] == ["hi", "one", "hi", "two"]
+
+
+def known(places: list[Placement]) -> list[Placement]:
+    """Return places as those of messages that are stored already."""
+    return [place._replace(is_new=False) for place in places]
 
 
 def run_of(run_id: str, *said: str) -> list[Message]:

@@ -1,13 +1,12 @@
-"""What a store promises about vectors: written in the background, deleted with their messages, never back."""
+"""What a store promises about vectors: stored with the search rows of their messages, model by model."""
 
 from collections.abc import Sequence
 
 import pytest
-from tests.storage.contract.samples import ANN, ELSEWHERE, OTHERS, call, exported, result, said
+from tests.storage.contract.samples import ANN, ELSEWHERE, OTHERS, index_all, said, terms_of
+from tests.storage.tables import raw_search_rows
 
-from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.records import MessageVectors, VectorRow
 from recollect.storage.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -16,105 +15,121 @@ MODEL = "tiny"
 
 
 async def test_message_waits_until_it_has_vectors(store: Store) -> None:
-    """What was said is listed by number and text, oldest first, until its vectors are kept."""
-    places = await store.append_turn([*said("one", "two"), call("c", "x"), result("r", "x")], scope=ANN)
-    waiting = await store.without_vectors(MODEL, scope=ANN)
+    """Terms alone do not do where a model is named; without a model they do."""
+    places = await store.append_turn(said("one", "two"), scope=ANN)
+    await index_all(store)
+    assert await store.count_unindexed(scope=ANN) == 0
+    waiting = await store.unindexed_messages(MODEL, scope=ANN)
     assert waiting.messages == [(places[0].number, "one"), (places[1].number, "two")]
-    assert await _put(store, [places[0].number]) == 1
-    assert (await store.without_vectors(MODEL, scope=ANN)).messages == [(places[1].number, "two")]
-    assert (await store.without_vectors(MODEL, limit=1, after=places[1].number, scope=ANN)).messages == []
+    assert waiting.newest_model is None
+    await _put(store, [places[0].number])
+    assert (await store.unindexed_messages(MODEL, scope=ANN)).messages == [(places[1].number, "two")]
+    assert await store.count_unindexed(MODEL, scope=ANN) == 1
 
 
-async def test_message_without_a_term_never_waits(store: Store) -> None:
-    """There is nothing to embed in a row of dots."""
+async def test_message_without_a_term_waits_for_no_vector(store: Store) -> None:
+    """There is nothing to embed in a row of dots once the analyser has seen it."""
     await store.append_turn(said("...", "\U0001f600"), scope=ANN)
-    assert (await store.without_vectors(MODEL, scope=ANN)).messages == []
+    assert await store.count_unindexed(MODEL, scope=ANN) == 2
+    await index_all(store)
+    assert await store.count_unindexed(MODEL, scope=ANN) == 0
 
 
-async def test_vectors_come_back_as_they_were_kept(store: Store) -> None:
-    """Bytes, spans, model and dimensions are the same, stamps grow."""
+async def test_vectors_come_back_as_they_were_stored(store: Store) -> None:
+    """Bytes, segments and model are the same, sorted by number and segment."""
     numbers = [place.number for place in await store.append_turn(said("a", "b"), scope=ANN)]
-    long = MessageVectors(numbers[0], bytes(range(16)), bytes(range(8)))
-    await _put(store, [long, numbers[1]])
+    many = [bytes([n, 0, n, 0]) for n in range(256)]
+    await _put(store, numbers[1:])
+    await _put(store, numbers[:1], vectors=many)
     rows = (await store.search_rows(scope=ANN)).vectors
-    assert [row[1:] for row in rows] == [
-        (numbers[0], MODEL, 2, bytes(range(16)), bytes(range(8))),
-        (numbers[1], MODEL, 2, bytes(8), bytes(4)),
+    assert rows == [
+        *((numbers[0], segment, MODEL, vector) for segment, vector in enumerate(many)),
+        (numbers[1], 0, MODEL, bytes(4)),
     ]
-    assert rows[0].stamp < rows[1].stamp
 
 
-async def test_only_newer_vectors_are_read(store: Store) -> None:
-    """A cache that names the last stamp it saw gets what came later, also for older messages."""
+async def test_newest_model_is_that_of_the_newest_message_with_a_vector(store: Store) -> None:
+    """An embedder compares it, and its number of dimensions, with its own."""
     numbers = [place.number for place in await store.append_turn(said("a", "b", "c"), scope=ANN)]
-    await _put(store, [numbers[2]])
-    seen = (await store.search_rows(scope=ANN)).vectors
-    await _put(store, [numbers[0]])
-    newer = await store.search_rows(after=numbers[2], vectors_after=seen[-1].stamp, scope=ANN)
-    assert (newer.rows, [row.number for row in newer.vectors]) == ([], [numbers[0]])
+    await _put(store, numbers[1:2], model_id="new", vectors=[bytes(6)])
+    await _put(store, numbers[:1])
+    assert (await store.unindexed_messages(MODEL, scope=ANN)).newest_model == ("new", 3)
+    assert (await store.unindexed_messages(MODEL, scope=OTHERS[0])).newest_model is None
+
+
+async def test_vectors_are_read_from_a_number_on_and_by_number(store: Store) -> None:
+    """A cache names where its rows end, and the older messages whose vectors it lacks."""
+    numbers = [place.number for place in await store.append_turn(said("a", "b", "c", "d"), scope=ANN)]
+    await _put(store, numbers)
+    last = numbers[3]
+    assert await _numbers(store, vectors_from=numbers[2]) == numbers[2:]
+    assert await _numbers(store, vectors_from=None) == []
+    assert await _numbers(store, vectors_from=last + 1) == []
+    assert await _numbers(store, vectors_from=None, vectors_of=[numbers[1], last, 10**15]) == [
+        numbers[1],
+        last,
+    ]
+    assert await _numbers(store, vectors_from=last, vectors_of=numbers[:1]) == [numbers[0], last]
+    assert await _numbers(store, vectors_from=None, vectors_of=numbers, scope=OTHERS[0]) == []
+    assert [row.number for row in (await store.search_rows(after=last, scope=ANN)).vectors] == numbers
+
+
+async def test_vectors_stay_when_terms_are_stored_without_any(store: Store) -> None:
+    """Analysing a message again does not cost its vectors."""
+    numbers = [place.number for place in await store.append_turn(said("a"), scope=ANN)]
+    await _put(store, numbers, vectors=[b"abcd", b"efgh"])
+    before = (await store.search_rows(scope=ANN)).vectors
+    await _put(store, numbers, vectors=[], model_id=None)
+    assert (await store.search_rows(scope=ANN)).vectors == before
+    await _put(store, numbers, vectors=[], model_id="other")
+    assert (await store.search_rows(scope=ANN)).vectors == before
 
 
 async def test_vectors_of_another_model_are_replaced_when_asked_for(store: Store) -> None:
     """A message counts as embedded whatever the model, unless one model is asked for."""
     numbers = [place.number for place in await store.append_turn(said("a", "b"), scope=ANN)]
-    await _put(store, numbers)
-    assert (await store.without_vectors("other", scope=ANN)).messages == []
-    waiting = await store.without_vectors("other", any_model=False, scope=ANN)
+    await _put(store, numbers, vectors=[bytes(4)] * 3)
+    assert await store.count_unindexed("other", scope=ANN) == 0
+    waiting = await store.unindexed_messages("other", any_model=False, scope=ANN)
     assert [message.number for message in waiting.messages] == numbers
-    await _put(store, [numbers[0]], model_id="other")
+    await _put(store, numbers[:1], model_id="other", replace=True)
     rows = (await store.search_rows(scope=ANN)).vectors
-    assert {(row.number, row.model_id) for row in rows} == {(numbers[0], "other"), (numbers[1], MODEL)}
+    assert [(row.number, row.segment, row.model_id) for row in rows] == [
+        (numbers[0], 0, "other"),
+        *((numbers[1], segment, MODEL) for segment in range(3)),
+    ]
+    waiting = await store.unindexed_messages("other", any_model=False, scope=ANN)
+    assert [message.number for message in waiting.messages] == numbers[1:]
 
 
-@pytest.mark.parametrize("way", ["message", "unit", "number", "thread", "history", "user"])
-async def test_vectors_go_with_their_messages(store: Store, way: str) -> None:
-    """Whatever removes a message removes its vectors in the same step, and no others."""
-    places = await store.append_turn(said("gone"), scope=ANN)
-    kept = await store.append_turn(said("stays"), scope=ANN.with_thread("u"))
-    theirs = await store.append_turn(said("theirs"), scope=OTHERS[0])
-    await _put(store, [places[0].number, kept[0].number])
-    await _put(store, [theirs[0].number], scope=OTHERS[0])
-    await _remove(store, way, places[0].number)
-    left = [] if way in ("history", "user") else [kept[0].number]
-    assert await _numbers(store, ANN) == left
-    assert await _numbers(store, OTHERS[0]) == [theirs[0].number]
+async def test_vectors_are_dropped_when_rows_are_replaced_without_any(store: Store) -> None:
+    """Replacing leaves nothing of the earlier rows."""
+    numbers = [place.number for place in await store.append_turn(said("a"), scope=ANN)]
+    await _put(store, numbers, vectors=[bytes(4)] * 3)
+    await _put(store, numbers, vectors=[], model_id=None, replace=True)
+    assert [row[:2] for row in await raw_search_rows(store)] == [(numbers[0], 0)]
+    assert await _numbers(store) == []
 
 
-@pytest.mark.parametrize("way", ["message", "thread", "history", "user"])
-async def test_vectors_are_not_stored_when_something_was_removed(store: Store, way: str) -> None:
-    """An embedder that was still at work when its message went stores nothing."""
-    places = await store.append_turn(said("gone", "other"), scope=ANN)
-    epoch = (await store.without_vectors(MODEL, scope=ANN)).epoch
-    await _remove(store, way, places[0].number)
-    assert await _put(store, [place.number for place in places], epoch=epoch) == 0
-    await store.append_turn(said("new"), scope=ANN)
-    assert await _put(store, [places[0].number]) == 0
-    assert await _numbers(store, ANN) == []
+async def test_one_message_has_vectors_of_one_model_when_two_embedders_race(store: Store) -> None:
+    """The later vectors take the place of all earlier ones, also where they are fewer."""
+    numbers = [place.number for place in await store.append_turn(said("a", "b"), scope=ANN)]
+    await _put(store, numbers, vectors=[bytes(4)] * 3)
+    await _put(store, numbers[:1], model_id="other", vectors=[bytes(6)] * 2)
+    rows = (await store.search_rows(scope=ANN)).vectors
+    assert [(row.number, row.model_id) for row in rows] == [
+        *[(numbers[0], "other")] * 2,
+        *[(numbers[1], MODEL)] * 3,
+    ]
 
 
-async def test_vectors_are_kept_only_for_messages_of_the_user(store: Store) -> None:
-    """The number of somebody else's message is nobody's here."""
-    theirs = await store.append_turn(said("theirs"), scope=OTHERS[0])
-    mine = await store.append_turn(said("mine"), scope=ANN)
-    assert await _put(store, [theirs[0].number, mine[0].number]) == 1
-    assert await _numbers(store, ANN) == [mine[0].number]
-
-
-async def test_erasing_counts_vectors(store: Store) -> None:
-    """The report names them like every other kind."""
-    places = await store.append_turn(said("a", "b"), scope=ANN)
-    await _put(store, [place.number for place in places])
-    assert (await store.erase(scope=ANN)).counts["vectors"] == 2
-
-
-async def test_export_leaves_vectors_out(store: Store) -> None:
-    """They are made again where the messages are imported."""
-    places = await store.append_turn(said("a"), scope=ANN)
-    before = await exported(store)
-    await _put(store, [places[0].number])
-    assert await exported(store) == before
-    await store.import_(before, scope=OTHERS[1])
-    assert len((await store.without_vectors(MODEL, scope=OTHERS[1])).messages) == 1
+async def test_erasing_counts_search_rows(store: Store) -> None:
+    """The report counts one for each segment, like every other kind."""
+    numbers = [place.number for place in await store.append_turn(said("a", "b", "c"), scope=ANN)]
+    await _put(store, numbers[:2], vectors=[bytes(4)] * 2)
+    await index_all(store)
+    assert (await store.erase(scope=ANN)).counts["search_rows"] == 5
+    assert await raw_search_rows(store) == []
 
 
 async def test_messages_are_found_by_number_in_all_threads(store: Store) -> None:
@@ -125,43 +140,28 @@ async def test_messages_are_found_by_number_in_all_threads(store: Store) -> None
     found = await store.messages_by_number([*numbers[::-1], 10**15], scope=ANN)
     assert [message.number for message in found] == numbers[:3]
     assert [message.text for message in found] == ["in 0", "in 1", "in 2"]
+    assert [message.text for message in await store.messages_by_number(numbers[1:2], scope=ANN)] == ["in 1"]
     assert await store.messages_by_number([], scope=ANN) == []
 
 
 async def _put(
     store: Store,
-    items: Sequence[int | MessageVectors],
+    numbers: Sequence[int],
     *,
-    model_id: str = MODEL,
-    epoch: int | None = None,
-    scope: Scope = ANN,
-) -> int:
-    vectors = [
-        item if isinstance(item, MessageVectors) else MessageVectors(item, bytes(8), bytes(4))
-        for item in items
-    ]
-    known = await store.epoch(scope=scope) if epoch is None else epoch
-    return await store.put_vectors(vectors, model_id=model_id, dimensions=2, epoch=known, scope=scope)
+    model_id: str | None = MODEL,
+    vectors: Sequence[bytes] = (bytes(4),),
+    replace: bool = False,
+) -> None:
+    items = [terms_of(number, "word", *vectors) for number in numbers]
+    epoch = await store.pin_erase_epoch(scope=ANN)
+    stored = await store.put_search_rows(
+        items, model_id=model_id, erase_epoch=epoch, replace=replace, scope=ANN
+    )
+    assert stored == len(numbers)
 
 
-async def _numbers(store: Store, scope: Scope) -> list[int]:
-    rows: list[VectorRow] = (await store.search_rows(scope=scope)).vectors
-    return [row.number for row in rows]
-
-
-async def _remove(store: Store, way: str, number: int) -> None:
-    match way:
-        case "message":
-            await store.delete_messages(["gone"], scope=ANN)
-        case "unit":
-            turn = [Message("assistant", [*call("x", "c").parts], id="call"), result("result", "c")]
-            await store.append_turn(turn, scope=ANN)
-            await store.delete_messages(["result", "gone"], scope=ANN)
-        case "number":
-            await store.delete_message_number(number, tenant_id=1)
-        case "thread":
-            await store.delete_thread(scope=ANN)
-        case "history":
-            await store.clear_history(scope=ANN)
-        case _:
-            await store.erase(scope=ANN)
+async def _numbers(
+    store: Store, *, vectors_from: int | None = 0, vectors_of: Sequence[int] = (), scope: Scope = ANN
+) -> list[int]:
+    found = await store.search_rows(vectors_from=vectors_from, vectors_of=vectors_of, scope=scope)
+    return [row.number for row in found.vectors]

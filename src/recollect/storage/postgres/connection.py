@@ -8,7 +8,7 @@ import psycopg
 from psycopg import conninfo
 from psycopg_pool import AsyncConnectionPool
 
-from recollect.errors import InvalidArgumentError
+from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.messages import now
 from recollect.storage.postgres.faults import translate_error
 from recollect.storage.rows import to_micros
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from psycopg_pool.pool_async import MaintenanceTask
 
 _RETRY_SECONDS = 2  # the pool retries ever more slowly; after this time it starts over with the next caller
-_MIGRATION_LOCK = 0x7265636F6C6C  # an arbitrary number, the same in all processes
+MIGRATION_LOCK = 0x7265636F6C6C
+"""The advisory lock of migrations: an arbitrary number, the same in all processes."""
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 """A connection whose rows are tuples."""
@@ -96,21 +97,42 @@ def describe_url(url: str) -> str:
     return f"postgresql {parts.get('host') or 'on this machine'}/{parts.get('dbname') or ''}"
 
 
-async def prepare(url: str, *, up_to: int | None = None) -> None:
-    """Apply the pending migrations, up to a number if given; if there are none, no privilege is needed."""
+async def prepare(url: str, *, up_to: int | None = None) -> bool:
+    """Apply the pending migrations, up to a number if given, and return whether the database has Citus.
+
+    If there are none, no privilege is needed.
+    """
     place = describe_url(url)
     try:
-        async with await psycopg.AsyncConnection.connect(url, **_make_options(url)) as connection:
+        async with await psycopg.AsyncConnection.connect(url, **make_options(url)) as connection:
+            is_on_citus = await _find_citus(connection, place)
             if await _find_pending(connection, up_to):
-                await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
+                await connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
                 await _apply_pending(connection, up_to)
+            return is_on_citus
     except psycopg.Error as error:
         raise translate_error(error, place) from error
     except UnicodeError:  # from encoding the host name as IDNA
         raise InvalidArgumentError("store", "its host is not a valid host name") from None
 
 
-def _make_options(url: str) -> dict[str, Any]:
+async def _find_citus(connection: Connection, place: str) -> bool:
+    """Whether the extension Citus is installed; raise on one of its workers, which have a part of the data.
+
+    It looks for the extension, not for distributed tables: an open store must survive the distribution.
+    """
+    cursor = await connection.execute(
+        "SELECT to_regclass('pg_dist_local_group') IS NOT NULL FROM pg_extension WHERE extname = 'citus'"
+    )
+    found = await cursor.fetchall()
+    if found and found[0][0]:
+        cursor = await connection.execute("SELECT groupid FROM pg_dist_local_group")
+        if any(group for (group,) in await cursor.fetchall()):
+            raise StorageUnavailableError(f"{place}: this is a Citus worker; connect to the coordinator")
+    return bool(found)
+
+
+def make_options(url: str) -> dict[str, Any]:
     """Return the options of a connection; a timeout in the URL wins."""
     named = "connect_timeout" in conninfo.conninfo_to_dict(url)
     return {"autocommit": True} if named else {"autocommit": True, "connect_timeout": CONNECT_SECONDS}
@@ -120,16 +142,27 @@ def _is_port(text: str) -> bool:
     return text.isdecimal() and 0 < int(text) <= 65535  # noqa: PLR2004 - the largest port
 
 
-async def open_pool(url: str, size: int) -> Pool:
+async def open_pool(
+    url: str, size: int, busy_seconds: float | None = None, *, is_on_citus: bool = False
+) -> Pool:
     """Open a pool of up to `size` connections."""
+
+    async def configure(connection: Connection) -> None:
+        if is_on_citus:
+            await connection.execute("SET citus.propagate_set_commands = 'local'")
+        if busy_seconds is not None:
+            milliseconds = str(max(1, round(busy_seconds * 1000)))
+            await connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
+
     pool = Pool(
         url,
         min_size=1,
         max_size=size,
         open=False,
-        timeout=CONNECT_SECONDS,
+        configure=configure,
+        timeout=CONNECT_SECONDS if busy_seconds is None else busy_seconds,
         reconnect_timeout=_RETRY_SECONDS,
-        kwargs=_make_options(url),
+        kwargs=make_options(url),
         connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
     )
     await pool.open()

@@ -16,6 +16,7 @@ from recollect.errors import (
     StorageUnavailableError,
     StoreMisuseError,
 )
+from recollect.storage.engine import DuplicateRow
 
 _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
     (
@@ -41,6 +42,8 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
 
 def translate_error(error: Exception, place: str) -> StorageError:
     """Return recollect's error for one of psycopg or its pool."""
+    if isinstance(error, pg.UniqueViolation):
+        return DuplicateRow(f"{place}: {_get_message(error)}")
     for kind, ours, advice in _KNOWN:
         if isinstance(error, kind):
             return ours(f"{place}: {advice} ({_get_message(error)})")

@@ -26,7 +26,7 @@ MEMORY = ":memory:"
 """The path of a private database that is never written to disk."""
 
 BUSY_SECONDS = 30.0
-"""How long a writer waits for other writers before it gives up."""
+"""How long a writer waits for other writers before it gives up, unless the caller says otherwise."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -35,6 +35,9 @@ _SETTINGS = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -16000",
 )
+
+DAMAGED_TEXT = "stored text is damaged; restore the database from a backup"
+"""What is wrong with text that is not UTF-8."""
 
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
@@ -53,12 +56,18 @@ class Database(Protocol):
     filename: str
     in_transaction: bool
 
-    def execute(self, statements: str, bindings: Params | None = None) -> Rows:
+    def execute(self, statements: str, bindings: Params | tuple[object, ...] | None = None) -> Rows:
         """Run SQL."""
         ...
 
-    def executemany(self, statements: str, sequenceofbindings: Iterable[Params]) -> Rows:
+    def executemany(
+        self, statements: str, sequenceofbindings: Iterable[Params] | Iterable[tuple[object, ...]]
+    ) -> Rows:
         """Run SQL once for each set of values."""
+        ...
+
+    def total_changes(self) -> int:
+        """Return how many rows were changed since the connection was opened."""
         ...
 
     def config(self, op: int, value: int) -> object:
@@ -87,7 +96,7 @@ _inherited: list[Database] = []
 _inherited_files: set[tuple[int, int]] = set()
 
 
-def connect(path: str, *, waits_when_busy: bool = False) -> Database:
+def connect(path: str, *, waits_when_busy: bool = False, busy_seconds: float = BUSY_SECONDS) -> Database:
     """Open a connection; where the file is busy it raises `BusyError` at once, unless `waits_when_busy`."""
     if path != MEMORY:
         _check_folder(path)
@@ -100,12 +109,12 @@ def connect(path: str, *, waits_when_busy: bool = False) -> Database:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
         _open_connections[connection] = path
-        _check_ours(connection, path)
+        _check_ours(connection, path, busy_seconds)
         # Stable query plans: else SQLite plans a query again whenever its values change.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for setting in _SETTINGS:
-            _retry_while_busy(connection, setting, BUSY_SECONDS)
-        connection.set_busy_timeout(int(BUSY_SECONDS * 1000) if waits_when_busy else 0)
+            _retry_while_busy(connection, setting, busy_seconds)
+        connection.set_busy_timeout(int(busy_seconds * 1000) if waits_when_busy else 0)
         stack.pop_all()
     return connection
 
@@ -119,17 +128,17 @@ def _check_folder(path: str) -> None:
         raise StorageUnavailableError(f"{path}: its folder does not exist; create it first")
 
 
-def _check_ours(connection: Database, path: str) -> None:
+def _check_ours(connection: Database, path: str, busy_seconds: float) -> None:
     """Raise on another program's database, before any setting changes it."""
-    tables = {row[0] for row in _retry_while_busy(connection, _TABLES, BUSY_SECONDS)}
+    tables = {row[0] for row in _retry_while_busy(connection, _TABLES, busy_seconds)}
     if tables and "recollect_migrations" not in tables:
         raise StorageCorruptError(f"{path}: this database belongs to another program; choose another file")
 
 
-def prepare(path: str, *, up_to: int | None = None) -> Database:
+def prepare(path: str, *, up_to: int | None = None, busy_seconds: float = BUSY_SECONDS) -> Database:
     """Open a connection and apply the pending migrations, up to a number if given."""
     with _closing_on_error(path) as stack:
-        connection = connect(path)
+        connection = connect(path, busy_seconds=busy_seconds)
         stack.callback(connection.close)
         while todo := _find_pending(connection, up_to):
             _apply_next(connection, todo[0].number)
@@ -149,6 +158,8 @@ def _closing_on_error(path: str) -> Generator[ExitStack]:
             yield stack
     except apsw.Error as error:
         raise translate_error(error, path) from error
+    except UnicodeDecodeError as error:  # the names of tables and migrations are text too
+        raise StorageCorruptError(f"{path}: {DAMAGED_TEXT}") from error
 
 
 def begin_writing(connection: Database, seconds: float, is_wanted: Callable[[], bool] = _always) -> None:

@@ -11,11 +11,11 @@ from typing import Self, TypeVar
 import apsw
 
 from recollect.concurrency.threads import ThreadPool
-from recollect.storage.engine import Work
-from recollect.storage.sql import load_statements
-from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
+from recollect.storage.engine import Row, Statement, Work, run_query
+from recollect.storage.sqlite.connection import BUSY_SECONDS, MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate_error
-from recollect.storage.sqlite.transactions import Writer, read_work
+from recollect.storage.sqlite.transactions import execute, load_prepared, read_work
+from recollect.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
 
@@ -29,20 +29,26 @@ class SqliteEngine:
 
     name = "sqlite"
 
-    def __init__(self, path: str, connections: tuple[Database, Database, Database]) -> None:
+    def __init__(
+        self, path: str, connections: tuple[Database, Database, Database], busy_seconds: float
+    ) -> None:
         self._path = path
-        self._sql = load_statements("sqlite")
+        self._sql = load_prepared()
         self.is_in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._heavy_connection = connections
-        self._writer = Writer(self._write_connection, self._sql, path)
+        self._writer = Writer(self._write_connection, path, busy_seconds)
         self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
 
     @classmethod
-    async def open(cls, path: str) -> Self:
-        """Open or create a database file and apply the pending migrations."""
-        return cls(path, await asyncio.to_thread(_connect_all, path))
+    async def open(cls, path: str, busy_seconds: float | None = None) -> Self:
+        """Open or create a database file and apply the pending migrations.
 
-    async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
+        A write waits up to `busy_seconds` for other processes.
+        """
+        seconds = BUSY_SECONDS if busy_seconds is None else busy_seconds
+        return cls(path, await asyncio.to_thread(_connect_all, path, seconds), seconds)
+
+    async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that only reads; a heavy one off the event loop."""
         if not heavy or self.is_in_memory:
             try:
@@ -53,7 +59,18 @@ class SqliteEngine:
                 raise translate_error(error, self._path) from error
         return await self._reader.run(partial(self._read_heavy, work))
 
-    async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
+    async def query(self, statement: Statement, *, tenant: str, heavy: bool = False) -> list[Row]:  # noqa: ARG002 - the contract
+        """Run one statement that only reads: the same as `read`, without the body of a transaction."""
+        if not heavy or self.is_in_memory:
+            try:
+                return execute(self._read_connection, self._sql, statement)
+            except apsw.BusyError:
+                pass
+            except apsw.Error as error:
+                raise translate_error(error, self._path) from error
+        return await self._reader.run(partial(self._read_heavy, partial(run_query, statement)))
+
+    async def write(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction and return once it is durable."""
         return await self._writer.write(work, heavy=heavy)
 
@@ -106,15 +123,15 @@ async def _close_to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
             return was_cancelled
 
 
-def _connect_all(path: str) -> tuple[Database, Database, Database]:
+def _connect_all(path: str, busy_seconds: float) -> tuple[Database, Database, Database]:
     """Open the connections of a store; if one fails, close the others."""
     with ExitStack() as opened:
-        writing = prepare(path)
+        writing = prepare(path, busy_seconds=busy_seconds)
         if path == MEMORY:
             return writing, writing, writing
         opened.callback(writing.close)
-        reading = connect(path)
+        reading = connect(path, busy_seconds=busy_seconds)
         opened.callback(reading.close)
-        heavy_reading = connect(path, waits_when_busy=True)
+        heavy_reading = connect(path, waits_when_busy=True, busy_seconds=busy_seconds)
         opened.pop_all()
         return writing, reading, heavy_reading

@@ -10,6 +10,9 @@ from recollect.errors import (
     StorageReadOnlyError,
     StorageUnavailableError,
 )
+from recollect.storage.engine import DuplicateRow
+
+_DUPLICATES = (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
 
 _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
     (apsw.BusyError, StorageBusyError, "other processes kept the database busy; try again"),
@@ -35,6 +38,8 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
 
 def translate_error(error: apsw.Error, place: str) -> StorageError:
     """Return recollect's error for one of APSW's."""
+    if getattr(error, "extendedresult", None) in _DUPLICATES:
+        return DuplicateRow(f"{place}: {error}")
     for kind, ours, advice in _KNOWN:
         if isinstance(error, kind):
             return ours(f"{place}: {advice} ({error})")

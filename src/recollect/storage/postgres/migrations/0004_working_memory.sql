@@ -1,8 +1,8 @@
--- Working memory: the fields that an agent keeps about a user, or in one thread, in versions.
+-- Working memory: the fields that an agent stores about a user, or in one thread, in versions.
 -- What belongs to the user and not to a thread has the empty app, project and thread, which no real one has.
 CREATE TABLE recollect.working_memory (
     user_id text COLLATE "C" NOT NULL,
-    tenant_id bigint NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     app_id text COLLATE "C" NOT NULL,
     project_id text COLLATE "C" NOT NULL,
     thread_id text COLLATE "C" NOT NULL,
@@ -16,4 +16,4 @@ CREATE TABLE recollect.working_memory (
 ALTER TABLE recollect.working_memory ENABLE ROW LEVEL SECURITY;
 ALTER TABLE recollect.working_memory FORCE ROW LEVEL SECURITY;
 CREATE POLICY one_tenant ON recollect.working_memory
-    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+    USING (tenant_id = current_setting('recollect.tenant_id', true));

@@ -1,9 +1,9 @@
--- Audit events of a session: what was done for a run, for people to look into. They are never a part of the
--- talk; context_visible says so to whoever reads the table, and the check keeps it true.
--- An event may be older than its session's first message, so its thread need not be there.
+-- Audit events of a session: what was done for a run, for people to look into. They are never part of the
+-- conversation; context_visible says so to whoever reads the table, and the check keeps it true.
+-- An event may be older than its session's first message, so its thread need not exist.
 CREATE TABLE recollect.events (
     user_id text COLLATE "C" NOT NULL,
-    tenant_id bigint NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     number bigint NOT NULL,
     app_id text COLLATE "C" NOT NULL,
     project_id text COLLATE "C" NOT NULL,
@@ -22,4 +22,4 @@ CREATE INDEX events_by_thread
 ALTER TABLE recollect.events ENABLE ROW LEVEL SECURITY;
 ALTER TABLE recollect.events FORCE ROW LEVEL SECURITY;
 CREATE POLICY one_tenant ON recollect.events
-    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+    USING (tenant_id = current_setting('recollect.tenant_id', true));

@@ -1,37 +1,44 @@
 -- name: insert_message
 INSERT INTO recollect.messages (
     number, user_id, tenant_id, app_id, project_id, thread_id, position, unit, message_id, run_id,
-    role, origin, created_at, text, parts, metadata, term_hashes, term_counts
+    role, origin, created_at, expires_at, text, parts, metadata
 ) VALUES (
     %(number)s, %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s,
     %(position)s, %(unit)s, %(message_id)s, %(run_id)s, %(role)s, %(origin)s, %(created_at)s,
-    %(text)s, %(parts)s::json, %(metadata)s::json, %(term_hashes)s, %(term_counts)s
+    %(expires_at)s, %(text)s, %(parts)s::json, %(metadata)s::json
 )
 
+-- name: draw_message_numbers
+-- Answers with each number.
+SELECT nextval('recollect.numbers') FROM generate_series(1, %(count)s)
+
 -- name: find_messages
--- Where messages stand; ids is a JSON list.
+-- Where messages are; ids is a JSON list.
 SELECT message_id, thread_id, position, number, unit FROM recollect.messages
-WHERE {this_app} AND message_id = ANY (ARRAY(SELECT json_array_elements_text(%(ids)s::json)))
+WHERE {this_app} AND message_id IN (SELECT value FROM json_array_elements_text(%(ids)s::json))
+    AND {unexpired}
 
 -- name: find_number
 -- The one look-up over all users of a tenant.
 SELECT user_id, app_id, project_id, thread_id, message_id FROM recollect.messages
-WHERE number = %(number)s AND tenant_id = %(tenant_id)s
+WHERE number = %(number)s AND tenant_id = %(tenant_id)s AND {unexpired}
 
 -- name: messages_up_to
 -- The last messages before a position, newest first.
-SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND position < %(before)s
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_thread} AND position < %(before)s AND {unexpired}
 ORDER BY position DESC LIMIT %(limit)s::bigint
 
 -- name: messages_from
 -- The first messages after a position, oldest first.
-SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND position > %(after)s
+SELECT {message_columns} FROM recollect.messages
+WHERE {this_thread} AND position > %(after)s AND {unexpired}
 ORDER BY position LIMIT %(limit)s::bigint
 
 -- name: messages_between
 -- The messages from one position up to and without another.
 SELECT {message_columns} FROM recollect.messages
-WHERE {this_thread} AND position >= %(low)s AND position < %(high)s ORDER BY position
+WHERE {this_thread} AND position >= %(low)s AND position < %(high)s AND {unexpired} ORDER BY position
 
 -- name: messages_of_unit
 -- What belongs to a unit after a position. Units have no gaps, so the first other one ends it; without
@@ -43,48 +50,51 @@ WHERE {this_thread} AND position > %(after)s AND unit = %(unit)s AND position < 
         WHERE {this_thread} AND position > %(after)s AND unit <> %(unit)s ORDER BY position LIMIT 1
     ),
     9223372036854775807
-)
+) AND {unexpired}
 ORDER BY position
 
 -- name: page_of_messages
-SELECT {message_columns} FROM recollect.messages WHERE {this_thread}
+SELECT {message_columns} FROM recollect.messages WHERE {this_thread} AND {unexpired}
 ORDER BY position LIMIT %(limit)s::bigint OFFSET %(offset)s
 
 -- name: user_history
 -- What user and assistant said, over all threads, apps and projects of the user.
 SELECT {message_columns} FROM recollect.messages
-WHERE {this_user} AND term_hashes IS NOT NULL
+WHERE {this_user} AND {conversation} AND {unexpired}
 ORDER BY number DESC LIMIT %(limit)s::bigint OFFSET %(offset)s
 
 -- name: count_user_history
-SELECT count(*) FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL
-
--- name: search_rows_from
--- The newest rows, newest first.
-SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, {asks},
-    term_hashes, term_counts
-FROM recollect.messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > %(after)s
-ORDER BY number DESC LIMIT %(limit)s::bigint
+SELECT count(*) FROM recollect.messages WHERE {this_user} AND {conversation} AND {unexpired}
 
 -- name: messages_by_number
 -- numbers is a JSON list.
 SELECT {message_columns} FROM recollect.messages
-WHERE {this_user} AND number = ANY (ARRAY(SELECT json_array_elements_text(%(numbers)s::json)::bigint))
+WHERE {this_user} AND number IN {numbers} AND {unexpired}
 ORDER BY number
 
 -- name: messages_with_prefix
 -- Messages whose ids lie between two texts, as those of one run do.
 SELECT {message_columns} FROM recollect.messages
-WHERE {this_app} AND message_id >= %(low)s AND message_id < %(high)s
+WHERE {this_app} AND message_id >= %(low)s AND message_id < %(high)s AND {unexpired}
 ORDER BY number
 
 -- name: join_unit
 -- Ties everything after a tool call to it.
 UPDATE recollect.messages SET unit = %(unit)s WHERE {this_thread} AND position > %(unit)s
 
+-- name: align_expiry
+-- The messages of a unit at the end of a thread expire together, with the first of them. A message among them
+-- that had expired before the unit was complete takes nothing along.
+UPDATE recollect.messages SET expires_at = (
+    SELECT min(expires_at) FROM recollect.messages
+    WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s AND expires_at > %(now)s
+)
+WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s AND {unexpired}
+
 -- name: rich_messages
 -- The messages that are more than text, newest first, to find a tool call of an earlier turn.
-SELECT unit, parts::text FROM recollect.messages WHERE {this_thread} AND parts IS NOT NULL
+SELECT unit, parts::text FROM recollect.messages
+WHERE {this_thread} AND parts IS NOT NULL AND {unexpired}
 ORDER BY position DESC
 
 -- name: delete_unit
@@ -102,10 +112,28 @@ RETURNING number
 DELETE FROM recollect.messages WHERE {this_thread}
 
 -- name: all_messages
-SELECT app_id, project_id, {message_columns} FROM recollect.messages WHERE {this_user} ORDER BY number
+SELECT app_id, project_id, {message_columns} FROM recollect.messages
+WHERE {this_user} AND {unexpired} ORDER BY number
 
 -- name: count_messages
 SELECT count(*) FROM recollect.messages WHERE {this_user}
 
 -- name: delete_messages
 DELETE FROM recollect.messages WHERE {this_user}
+
+-- name: expired_threads
+-- The threads of a user that have expired messages.
+SELECT DISTINCT app_id, project_id, thread_id FROM recollect.messages
+WHERE {this_user} AND expires_at <= %(now)s
+
+-- name: count_expired
+SELECT count(*) FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s
+
+-- name: delete_expired
+DELETE FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s RETURNING number
+
+-- name: old_units
+-- The units of a user whose messages were all written before a time, and how many messages each has.
+SELECT app_id, project_id, thread_id, unit, count(*) FROM recollect.messages
+WHERE {this_user} AND {unexpired}
+GROUP BY app_id, project_id, thread_id, unit HAVING max(created_at) < %(before)s

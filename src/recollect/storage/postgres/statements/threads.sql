@@ -3,21 +3,24 @@ SELECT {thread_columns} FROM recollect.threads WHERE {this_thread}
 
 -- name: list_threads
 SELECT {thread_columns} FROM recollect.threads WHERE {this_app}
-ORDER BY coalesce(last_message_at, created_at) DESC, thread_id
+ORDER BY coalesce({last_message_at}, created_at) DESC, thread_id
 LIMIT %(limit)s::bigint OFFSET %(offset)s
 
 -- name: all_threads
 SELECT {thread_columns} FROM recollect.threads WHERE {this_user}
 ORDER BY app_id, project_id, thread_id
 
+-- name: create_app
+-- Nothing to do: the names of an app and project are in every row.
+
 -- name: create_thread
--- Creates the thread, or does nothing where it is there already.
+-- Creates the thread, or does nothing if it exists.
 INSERT INTO recollect.threads (
-    user_id, tenant_id, app_id, project_id, thread_id, title, metadata,
-    created_at, updated_at, last_message_at, message_count, next_position
+    user_id, tenant_id, app_id, project_id, thread_id, created_at, updated_at,
+    message_count, bytes, next_position, title, metadata
 ) VALUES (
-    %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s, %(title)s, %(metadata)s::json,
-    %(created_at)s, %(updated_at)s, %(last_message_at)s, %(message_count)s, %(next_position)s
+    %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s, %(created_at)s, %(updated_at)s,
+    0, 0, %(next_position)s, %(title)s, %(metadata)s::json
 )
 ON CONFLICT DO NOTHING
 
@@ -26,24 +29,28 @@ UPDATE recollect.threads SET title = %(title)s, metadata = %(metadata)s::json, u
 WHERE {this_thread}
 
 -- name: extend_thread
--- Counts the messages of a turn in, and creates the thread where it is the first.
-INSERT INTO recollect.threads (
-    user_id, tenant_id, app_id, project_id, thread_id, title, metadata,
-    created_at, updated_at, last_message_at, message_count, next_position
-) VALUES (
-    %(user_id)s, %(tenant_id)s, %(app_id)s, %(project_id)s, %(thread_id)s, %(title)s, NULL,
-    %(updated_at)s, %(updated_at)s, %(last_message_at)s, %(added)s, %(next_position)s
-)
-ON CONFLICT (user_id, tenant_id, app_id, project_id, thread_id) DO UPDATE SET
-    updated_at = excluded.updated_at,
-    last_message_at = excluded.last_message_at,
-    message_count = threads.message_count + excluded.message_count,
-    next_position = excluded.next_position
+-- Counts the messages of a turn in. Answers with the position of the first, when a message of the thread
+-- expires, and no keys, which only SQLite has; with no row if there is no such thread.
+UPDATE recollect.threads SET
+    updated_at = %(updated_at)s,
+    last_message_at = %(last_message_at)s,
+    expires_at = least(%(expires_at)s, expires_at),
+    message_count = message_count + %(added)s,
+    bytes = bytes + %(bytes)s,
+    next_position = next_position + %(added)s
+WHERE {this_thread}
+RETURNING next_position - %(added)s, expires_at, NULL, NULL, NULL
 
 -- name: recount_thread
 UPDATE recollect.threads SET
     updated_at = %(updated_at)s,
-    message_count = (SELECT count(*) FROM recollect.messages WHERE {this_thread}),
+    (message_count, bytes, expires_at) = (
+        SELECT count(*), coalesce(sum(
+            octet_length(text) + coalesce(octet_length(parts::text), 0)
+            + coalesce(octet_length(messages.metadata::text), 0)
+        ), 0), min(messages.expires_at)
+        FROM recollect.messages WHERE {this_thread}
+    ),
     last_message_at = (
         SELECT created_at FROM recollect.messages WHERE {this_thread} ORDER BY position DESC LIMIT 1
     )

@@ -1,9 +1,9 @@
--- Audit events of a session: what was done for a run, for people to look into. They are never a part of the
--- talk; context_visible says so to whoever reads the table, and the check keeps it true.
--- An event may be older than its session's first message, so its thread need not be there.
+-- Audit events of a session: what was done for a run, for people to look into. They are never part of the
+-- conversation; context_visible says so to whoever reads the table, and the check keeps it true.
+-- An event may be older than its session's first message, so its thread need not exist.
 CREATE TABLE events (
     user_id TEXT NOT NULL,
-    tenant_id INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
     number INTEGER NOT NULL,
     app_id TEXT NOT NULL,
     project_id TEXT NOT NULL,

@@ -1,111 +1,156 @@
 -- name: insert_message
 INSERT INTO messages (
-    number, user_id, tenant_id, app_id, project_id, thread_id, position, unit, message_id, run_id,
-    role, origin, created_at, text, parts, metadata, term_hashes, term_counts
+    place, number, unit, owner, app, role, origin,
+    created_at, expires_at, message_id, run_id, metadata, text, parts
 ) VALUES (
-    :number, :user_id, :tenant_id, :app_id, :project_id, :thread_id,
-    :position, :unit, :message_id, :run_id, :role, :origin, :created_at,
-    :text, :parts, :metadata, :term_hashes, :term_counts
+    (:thread << 24) + :position, :number, :unit, :owner, :app, :role_code, :origin_code,
+    :created_at, :expires_at, :message_id, :run_id, :metadata, :text, :parts
 )
 
+-- name: draw_message_numbers
+-- Answers with the last number of an unbroken run.
+SELECT max(
+    coalesce((SELECT max(number) FROM messages), 0),
+    (SELECT value FROM counters WHERE name = 'messages')
+) + :count
+
 -- name: find_messages
--- Where messages stand; ids is a JSON list. Without the hint SQLite would walk through all messages
--- of the user.
-SELECT message_id, thread_id, position, number, unit FROM messages INDEXED BY messages_by_id
-WHERE {this_app} AND message_id IN (SELECT value FROM json_each(:ids))
+-- Where messages are; ids is a JSON list. Without the hint SQLite would walk through all messages of the app.
+SELECT messages.message_id, threads.thread_id, {position}, messages.number, messages.unit
+FROM messages INDEXED BY messages_by_id {messages_with_threads}
+WHERE messages.app = {app} AND messages.message_id IN (SELECT value FROM json_each(:ids)) AND {unexpired}
 
 -- name: find_number
 -- The one look-up over all users of a tenant.
-SELECT user_id, app_id, project_id, thread_id, message_id FROM messages
-WHERE number = :number AND tenant_id = :tenant_id
+SELECT user_id, app_id, project_id, thread_id, message_id
+FROM messages INDEXED BY messages_by_number {messages_with_threads}
+WHERE messages.number = :number AND threads.tenant_id = :tenant_id AND {unexpired}
 
 -- name: messages_up_to
 -- The last messages before a position, newest first.
-SELECT {message_columns} FROM messages WHERE {this_thread} AND position < :before
-ORDER BY position DESC LIMIT coalesce(:limit, -1)
+SELECT {message_columns} FROM threads CROSS JOIN messages
+    ON messages.place > threads.key << 24 AND messages.place < (threads.key << 24) + :before
+WHERE {this_thread} AND {unexpired} ORDER BY messages.place DESC LIMIT coalesce(:limit, -1)
 
 -- name: messages_from
 -- The first messages after a position, oldest first.
-SELECT {message_columns} FROM messages WHERE {this_thread} AND position > :after
-ORDER BY position LIMIT coalesce(:limit, -1)
+SELECT {message_columns} FROM threads CROSS JOIN messages
+    ON messages.place > (threads.key << 24) + :after AND messages.place < (threads.key + 1) << 24
+WHERE {this_thread} AND {unexpired} ORDER BY messages.place LIMIT coalesce(:limit, -1)
 
 -- name: messages_between
 -- The messages from one position up to and without another.
-SELECT {message_columns} FROM messages
-WHERE {this_thread} AND position >= :low AND position < :high ORDER BY position
+SELECT {message_columns} FROM threads CROSS JOIN messages
+    ON messages.place >= (threads.key << 24) + :low AND messages.place < (threads.key << 24) + :high
+WHERE {this_thread} AND {unexpired} ORDER BY messages.place
 
 -- name: messages_of_unit
 -- What belongs to a unit after a position. Units have no gaps, so the first other one ends it; without
 -- that bound the rest of the thread would be read.
-SELECT {message_columns} FROM messages
-WHERE {this_thread} AND position > :after AND unit = :unit AND position < coalesce(
-    (
-        SELECT position FROM messages
-        WHERE {this_thread} AND position > :after AND unit <> :unit ORDER BY position LIMIT 1
-    ),
-    9223372036854775807
-)
-ORDER BY position
+SELECT {message_columns} FROM threads CROSS JOIN messages
+    ON messages.place > (threads.key << 24) + :after AND messages.place < coalesce(
+        (
+            SELECT later.place FROM messages AS later
+            WHERE later.place > (threads.key << 24) + :after AND later.place < (threads.key + 1) << 24
+                AND later.unit <> :unit
+            ORDER BY later.place LIMIT 1
+        ),
+        (threads.key + 1) << 24
+    )
+WHERE {this_thread} AND {unexpired} ORDER BY messages.place
 
 -- name: page_of_messages
-SELECT {message_columns} FROM messages WHERE {this_thread}
-ORDER BY position LIMIT coalesce(:limit, -1) OFFSET :offset
+SELECT {message_columns} FROM threads CROSS JOIN messages ON {in_thread}
+WHERE {this_thread} AND {unexpired}
+ORDER BY messages.place LIMIT coalesce(:limit, -1) OFFSET :offset
 
 -- name: user_history
 -- What user and assistant said, over all threads, apps and projects of the user.
-SELECT {message_columns} FROM messages
-WHERE {this_user} AND term_hashes IS NOT NULL
-ORDER BY number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
+SELECT {message_columns} FROM messages INDEXED BY messages_by_owner {messages_with_threads}
+WHERE messages.owner = {owner} AND {conversation} AND {unexpired}
+ORDER BY messages.number DESC LIMIT coalesce(:limit, -1) OFFSET :offset
 
 -- name: count_user_history
-SELECT count(*) FROM messages WHERE {this_user} AND term_hashes IS NOT NULL
-
--- name: search_rows_from
--- The newest rows, newest first.
-SELECT number, app_id, project_id, thread_id, position, created_at, {speaker}, {asks},
-    term_hashes, term_counts
-FROM messages WHERE {this_user} AND term_hashes IS NOT NULL AND number > :after
-ORDER BY number DESC LIMIT coalesce(:limit, -1)
+SELECT count(*) FROM messages INDEXED BY messages_by_owner
+WHERE messages.owner = {owner} AND {conversation} AND {unexpired}
 
 -- name: messages_by_number
--- numbers is a JSON list. Without the hint SQLite would walk through all messages of the user.
-SELECT {message_columns} FROM messages NOT INDEXED
-WHERE {this_user} AND number IN (SELECT value FROM json_each(:numbers)) ORDER BY number
+-- numbers is a JSON list.
+SELECT {message_columns} FROM messages INDEXED BY messages_by_number {messages_with_threads}
+WHERE messages.number IN (SELECT value FROM json_each(:numbers)) AND messages.owner = {owner} AND {unexpired}
+ORDER BY messages.number
 
 -- name: messages_with_prefix
 -- Messages whose ids lie between two texts, as those of one run do.
-SELECT {message_columns} FROM messages
-WHERE {this_app} AND message_id >= :low AND message_id < :high
-ORDER BY number
+SELECT {message_columns} FROM messages INDEXED BY messages_by_id {messages_with_threads}
+WHERE messages.app = {app} AND messages.message_id >= :low AND messages.message_id < :high AND {unexpired}
+ORDER BY messages.number
 
 -- name: join_unit
 -- Ties everything after a tool call to it.
-UPDATE messages SET unit = :unit WHERE {this_thread} AND position > :unit
+UPDATE messages SET unit = :unit
+WHERE place > ({thread} << 24) + :unit AND place < ({thread} + 1) << 24
+
+-- name: align_expiry
+-- The messages of a unit at the end of a thread expire together, with the first of them. A message among them
+-- that had expired before the unit was complete takes nothing along.
+UPDATE messages SET expires_at = (
+    SELECT min(others.expires_at) FROM messages AS others
+    WHERE others.place >= ({thread} << 24) + :unit AND others.place < ({thread} + 1) << 24
+        AND others.unit = :unit AND others.expires_at > :now
+)
+WHERE place >= ({thread} << 24) + :unit AND place < ({thread} + 1) << 24 AND unit = :unit AND {unexpired}
 
 -- name: rich_messages
 -- The messages that are more than text, newest first, to find a tool call of an earlier turn.
-SELECT unit, parts FROM messages WHERE {this_thread} AND parts IS NOT NULL
-ORDER BY position DESC
+SELECT messages.unit, messages.parts FROM threads CROSS JOIN messages ON {in_thread}
+WHERE {this_thread} AND messages.parts IS NOT NULL AND {unexpired}
+ORDER BY messages.place DESC
 
 -- name: delete_unit
 DELETE FROM messages
-WHERE {this_thread} AND position >= :unit AND unit = :unit AND position < coalesce(
+WHERE place >= ({thread} << 24) + :unit AND place < coalesce(
     (
-        SELECT position FROM messages
-        WHERE {this_thread} AND position > :unit AND unit <> :unit ORDER BY position LIMIT 1
+        SELECT later.place FROM messages AS later
+        WHERE later.place > ({thread} << 24) + :unit AND later.place < ({thread} + 1) << 24
+            AND later.unit <> :unit
+        ORDER BY later.place LIMIT 1
     ),
-    9223372036854775807
+    ({thread} + 1) << 24
 )
 RETURNING number
 
 -- name: delete_thread_messages
-DELETE FROM messages WHERE {this_thread}
+DELETE FROM messages WHERE place > {thread} << 24 AND place < ({thread} + 1) << 24
 
 -- name: all_messages
-SELECT app_id, project_id, {message_columns} FROM messages WHERE {this_user} ORDER BY number
+SELECT threads.app_id, threads.project_id, {message_columns}
+FROM threads CROSS JOIN messages ON {in_thread}
+WHERE {this_user} AND {unexpired} ORDER BY messages.number
 
 -- name: count_messages
-SELECT count(*) FROM messages WHERE {this_user}
+SELECT count(*) FROM threads CROSS JOIN messages ON {in_thread} WHERE {this_user}
 
 -- name: delete_messages
-DELETE FROM messages WHERE {this_user}
+DELETE FROM messages WHERE place IN (
+    SELECT messages.place FROM threads CROSS JOIN messages ON {in_thread} WHERE {this_user}
+)
+
+-- name: expired_threads
+-- The threads of a user that have expired messages.
+SELECT DISTINCT threads.app_id, threads.project_id, threads.thread_id
+FROM messages INDEXED BY messages_by_expiry {messages_with_threads}
+WHERE messages.owner = {owner} AND messages.expires_at <= :now
+
+-- name: count_expired
+SELECT count(*) FROM messages INDEXED BY messages_by_expiry WHERE owner = {owner} AND expires_at <= :now
+
+-- name: delete_expired
+DELETE FROM messages WHERE owner = {owner} AND expires_at <= :now RETURNING number
+
+-- name: old_units
+-- The units of a user whose messages were all written before a time, and how many messages each has.
+SELECT threads.app_id, threads.project_id, threads.thread_id, messages.unit, count(*)
+FROM threads CROSS JOIN messages ON {in_thread}
+WHERE {this_user} AND {unexpired}
+GROUP BY threads.key, messages.unit HAVING max(messages.created_at) < :before

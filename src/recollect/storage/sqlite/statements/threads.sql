@@ -3,21 +3,26 @@ SELECT {thread_columns} FROM threads WHERE {this_thread}
 
 -- name: list_threads
 SELECT {thread_columns} FROM threads WHERE {this_app}
-ORDER BY coalesce(last_message_at, created_at) DESC, thread_id
+ORDER BY coalesce({last_message_at}, created_at) DESC, thread_id
 LIMIT coalesce(:limit, -1) OFFSET :offset
 
 -- name: all_threads
 SELECT {thread_columns} FROM threads WHERE {this_user}
 ORDER BY app_id, project_id, thread_id
 
+-- name: create_app
+-- Makes sure of the key that messages of an app and project have; runs after `lock_user`.
+INSERT INTO apps (owner, app_id, project_id)
+SELECT {owner}, :app_id, :project_id WHERE {app} IS NULL
+
 -- name: create_thread
--- Creates the thread, or does nothing where it is there already.
+-- Creates the thread, or does nothing if it exists; runs after `create_app`.
 INSERT INTO threads (
-    user_id, tenant_id, app_id, project_id, thread_id, title, metadata,
-    created_at, updated_at, last_message_at, message_count, next_position
+    user_id, tenant_id, app_id, project_id, thread_id, owner, app, created_at, updated_at,
+    message_count, bytes, next_position, title, metadata
 ) VALUES (
-    :user_id, :tenant_id, :app_id, :project_id, :thread_id, :title, :metadata,
-    :created_at, :updated_at, :last_message_at, :message_count, :next_position
+    :user_id, :tenant_id, :app_id, :project_id, :thread_id, {owner}, {app}, :created_at, :updated_at,
+    0, 0, :next_position, :title, :metadata
 )
 ON CONFLICT DO NOTHING
 
@@ -26,26 +31,30 @@ UPDATE threads SET title = :title, metadata = :metadata, updated_at = :updated_a
 WHERE {this_thread}
 
 -- name: extend_thread
--- Counts the messages of a turn in, and creates the thread where it is the first.
-INSERT INTO threads (
-    user_id, tenant_id, app_id, project_id, thread_id, title, metadata,
-    created_at, updated_at, last_message_at, message_count, next_position
-) VALUES (
-    :user_id, :tenant_id, :app_id, :project_id, :thread_id, :title, NULL,
-    :updated_at, :updated_at, :last_message_at, :added, :next_position
-)
-ON CONFLICT (user_id, tenant_id, app_id, project_id, thread_id) DO UPDATE SET
-    updated_at = excluded.updated_at,
-    last_message_at = excluded.last_message_at,
-    message_count = threads.message_count + excluded.message_count,
-    next_position = excluded.next_position
+-- Counts the messages of a turn in. Answers with the position of the first, when a message of the thread
+-- expires, and the keys that the messages get; with no row if there is no such thread.
+UPDATE threads SET
+    updated_at = :updated_at,
+    last_message_at = :last_message_at,
+    expires_at = CASE WHEN :expires_at IS NULL THEN expires_at
+        ELSE min(:expires_at, coalesce(expires_at, :expires_at)) END,
+    message_count = message_count + :added,
+    bytes = bytes + :bytes,
+    next_position = next_position + :added
+WHERE {this_thread}
+RETURNING next_position - :added, expires_at, key, owner, app
 
 -- name: recount_thread
 UPDATE threads SET
     updated_at = :updated_at,
-    message_count = (SELECT count(*) FROM messages WHERE {this_thread}),
+    (message_count, bytes, expires_at) = (
+        SELECT count(*), coalesce(sum(
+            octet_length(text) + coalesce(octet_length(parts), 0) + coalesce(octet_length(messages.metadata), 0)
+        ), 0), min(messages.expires_at)
+        FROM messages WHERE {in_thread}
+    ),
     last_message_at = (
-        SELECT created_at FROM messages WHERE {this_thread} ORDER BY position DESC LIMIT 1
+        SELECT messages.created_at FROM messages WHERE {in_thread} ORDER BY messages.place DESC LIMIT 1
     )
 WHERE {this_thread}
 

@@ -1,31 +1,46 @@
 -- name: lock_user
--- The write transaction is the lock; here the row only has to exist.
+-- The write transaction is the lock; here the row only has to exist. ON CONFLICT DO NOTHING would draw a key
+-- each time, and write it.
 INSERT INTO users (user_id, tenant_id, epoch)
-VALUES (:user_id, :tenant_id, (SELECT value FROM counters WHERE name = 'numbers'))
-ON CONFLICT DO NOTHING
+SELECT :user_id, :tenant_id, value FROM counters
+WHERE name = 'numbers' AND NOT EXISTS (SELECT 1 FROM users WHERE {this_user})
+
+-- name: lock_known_user
+-- Nothing to do: a thread that exists has a user that exists.
 
 -- name: draw_numbers
 -- Answers with the last number of an unbroken run.
 UPDATE counters SET value = value + :count WHERE name = 'numbers' RETURNING value
 
--- name: get_epoch
--- A user of whom nothing is kept has an epoch that no earlier one of the same user had.
-SELECT coalesce(
-    (SELECT epoch FROM users WHERE {this_user}),
-    (SELECT value FROM counters WHERE name = 'numbers')
-)
+-- name: find_epochs
+-- Answers with no row for a user of whom nothing is stored.
+SELECT epoch, key FROM users WHERE {this_user}
 
--- name: find_epoch
--- Answers with no row for a user of whom nothing is kept.
-SELECT epoch FROM users WHERE {this_user}
+-- name: last_number
+-- The epoch of a user of whom nothing is stored: no earlier one of the same user was higher.
+SELECT value FROM counters WHERE name = 'numbers'
 
 -- name: set_epoch
 UPDATE users SET epoch = :epoch WHERE {this_user}
 
+-- fragment: same_user
+other.user_id = users.user_id AND other.tenant_id = :tenant_id
+
 -- name: list_users
--- The users of one tenant, a page at a time.
-SELECT user_id FROM users
-WHERE tenant_id = :tenant_id AND user_id > :after ORDER BY user_id LIMIT :limit
+-- The users of one tenant, a page at a time, with what is stored of each.
+SELECT users.user_id, count(threads.key), coalesce(sum(threads.message_count), 0),
+    coalesce(sum(threads.bytes), 0), nullif(max(
+        coalesce(max(threads.updated_at), 0),
+        coalesce((SELECT max(updated_at) FROM user_memory AS other WHERE {same_user}), 0),
+        coalesce((SELECT max(updated_at) FROM user_state AS other WHERE {same_user}), 0),
+        coalesce((SELECT max(updated_at) FROM working_memory AS other WHERE {same_user}), 0)
+    ), 0)
+FROM (
+    SELECT key, user_id FROM users
+    WHERE tenant_id = :tenant_id AND user_id > :after ORDER BY user_id LIMIT :limit
+) AS users
+LEFT JOIN threads ON threads.user_id = users.user_id AND threads.tenant_id = :tenant_id
+GROUP BY users.user_id ORDER BY users.user_id
 
 -- name: count_users
 SELECT count(*) FROM users WHERE {this_user}

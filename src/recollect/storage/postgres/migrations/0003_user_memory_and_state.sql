@@ -1,7 +1,7 @@
--- Values that are kept about a user by key, and the mode that the user is in.
+-- Values that are stored about a user by key, and the mode that the user is in.
 CREATE TABLE recollect.user_memory (
     user_id text COLLATE "C" NOT NULL,
-    tenant_id bigint NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     number bigint NOT NULL,
     value json NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE recollect.user_memory (
 
 CREATE TABLE recollect.user_state (
     user_id text COLLATE "C" NOT NULL,
-    tenant_id bigint NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     mode text NOT NULL,
     updated_at bigint NOT NULL,
     PRIMARY KEY (user_id, tenant_id)
@@ -20,9 +20,9 @@ CREATE TABLE recollect.user_state (
 ALTER TABLE recollect.user_memory ENABLE ROW LEVEL SECURITY;
 ALTER TABLE recollect.user_memory FORCE ROW LEVEL SECURITY;
 CREATE POLICY one_tenant ON recollect.user_memory
-    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+    USING (tenant_id = current_setting('recollect.tenant_id', true));
 
 ALTER TABLE recollect.user_state ENABLE ROW LEVEL SECURITY;
 ALTER TABLE recollect.user_state FORCE ROW LEVEL SECURITY;
 CREATE POLICY one_tenant ON recollect.user_state
-    USING (tenant_id = nullif(current_setting('recollect.tenant_id', true), '')::bigint);
+    USING (tenant_id = current_setting('recollect.tenant_id', true));

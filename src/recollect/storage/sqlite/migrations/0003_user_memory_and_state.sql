@@ -1,7 +1,7 @@
--- Values that are kept about a user by key, and the mode that the user is in.
+-- Values that are stored about a user by key, and the mode that the user is in.
 CREATE TABLE user_memory (
     user_id TEXT NOT NULL,
-    tenant_id INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
     key TEXT NOT NULL,
     number INTEGER NOT NULL,
     value TEXT NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE user_memory (
 
 CREATE TABLE user_state (
     user_id TEXT NOT NULL,
-    tenant_id INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
     mode TEXT NOT NULL,
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (user_id, tenant_id)
