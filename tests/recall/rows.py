@@ -25,10 +25,11 @@ class SampleMessage:
     speaker: str | None = None
     asks: bool = False
     time: int = 0
+    expires: int | None = None
     segments: Sequence[Sequence[float]] = ()
 
 
-def changes(said: Sequence[SampleMessage], first: int = 0, stamp: int = 1, epoch: int = 7) -> SearchChanges:
+def changes(said: Sequence[SampleMessage], first: int = 0, epoch: int = 7) -> SearchChanges:
     """Return messages as the store would, with numbers that have gaps."""
     rows: list[SearchRow] = []
     vectors: list[VectorRow] = []
@@ -37,12 +38,11 @@ def changes(said: Sequence[SampleMessage], first: int = 0, stamp: int = 1, epoch
         number = 3 * place + 5
         rows.append(
             SearchRow(
-                number, *message.thread, place, message.time, message.speaker, message.asks,
-                terms.hashes, terms.counts,
+                number, *message.thread, place, message.time, message.expires, message.speaker, message.asks,
+                terms.hashes, terms.counts, None,
             )
         )  # fmt: skip
-        if message.segments:
-            vectors.append(vector_row(stamp + place, number, message.segments))
+        vectors += vector_rows(number, message.segments)
     return SearchChanges(epoch, rows, vectors)
 
 
@@ -53,11 +53,12 @@ def index_of(said: Sequence[SampleMessage]) -> UserIndex:
     return index
 
 
-def vector_row(stamp: int, number: int, segments: Sequence[Sequence[float]], model: str = "m") -> VectorRow:
-    """Return the vectors of one message; segment n is from 100 n to 100 n + 120."""
-    spans = np.array([(100 * n, 100 * n + 120) for n in range(len(segments))], dtype="<u4").tobytes()
-    matrix = np.array(segments, dtype="<f2")
-    return VectorRow(stamp, number, model, matrix.shape[1], spans, matrix.tobytes())
+def vector_rows(number: int, segments: Sequence[Sequence[float]], model: str = "m") -> list[VectorRow]:
+    """Return the vectors of one message, a row for each segment."""
+    return [
+        VectorRow(number, segment, model, np.array(vector, dtype="<f2").tobytes())
+        for segment, vector in enumerate(segments)
+    ]
 
 
 _numbers = st.sampled_from((-1.0, -0.5, 0.0, 0.25, 0.5, 1.0))
@@ -70,6 +71,7 @@ messages = st.builds(
     speaker=st.sampled_from(NAMES),
     asks=st.booleans(),
     time=st.integers(0, 2_000_000_000_000_000),
+    expires=st.none() | st.integers(0, 2_000_000_000_000_000),
     segments=st.lists(_vectors, max_size=3),
 )
 """Any message; those without segments have no vector yet."""

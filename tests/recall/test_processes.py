@@ -100,6 +100,29 @@ def test_next_query_sees_what_another_process_saved_or_deleted(url: str) -> None
 
 
 @BOTH
+def test_rows_of_another_process_are_read_as_they_are(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process neither analyses nor embeds what another one has indexed."""
+
+    def fail(_: str) -> None:
+        raise AssertionError("a text was analysed again")
+
+    async def run() -> None:
+        embedder = Words()
+        with Child(save_one, url, "The cello is there.") as child:
+            assert await asyncio.to_thread(child.finish) == [b"saved"]
+        monkeypatch.setattr("recollect.recall.index.user_index.analyse", fail)
+        monkeypatch.setattr("recollect.recall.embedding.indexer.analyse", fail)
+        async with ada(url, embedder) as memory:
+            (hit,) = await memory.query("cello", explain=True)
+            await memory.wait_until_idle()
+        assert hit.why is not None
+        assert (hit.text, hit.why.vector_score is None) == ("The cello is there.", False)
+        assert embedder.read == []
+
+    asyncio.run(run())
+
+
+@BOTH
 def test_message_is_found_when_its_process_was_killed_before_it_was_embedded(url: str) -> None:
     """By its words at once, and by its vector once another process has embedded it."""
     with Child(save_and_hang, url) as child:

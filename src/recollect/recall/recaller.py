@@ -17,8 +17,10 @@ from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import NO_ROW, ThreadKey, UserIndex
 from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
-from recollect.recall.results import Hit, Miss, Recall
+from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
+from recollect.storage.rows import to_micros
+from recollect.text.segments import split_into_segments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -105,9 +107,9 @@ class Recaller:
         started = time.perf_counter()
         async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
+            self._catch_up(index, scope, store)
             if self._embedder is None:
                 return await self._rank_and_read(search, index, None, store)
-            self._catch_up(index, scope, store)
             text = _choose_text_to_embed(search, index, self._embedder)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None else await self._embed(text, self._embedder, search)
@@ -117,43 +119,51 @@ class Recaller:
             return await self._rank_and_read(search, index, vector, store)
 
     def schedule_indexing(self, scope: Scope, store: Store) -> None:
-        """Embed the user's new messages in the background; returns at once."""
-        if self._embedder is not None:
-            self._get_indexer(self._embedder).schedule(scope, store)
+        """Write the search rows of the user's new messages in the background; returns at once."""
+        self._get_indexer().schedule(scope, store)
+
+    async def count_backlog(self, scope: Scope) -> Backlog:
+        """Count what waits for the background: the user's messages, and users of this process."""
+        store = await self._stores.get()
+        indexer = self._indexers.get(asyncio.get_running_loop())
+        model_id = None if self._embedder is None else self._embedder.model_id
+        words = await store.count_unindexed(scope=scope)
+        vectors = 0 if model_id is None else await store.count_unindexed(model_id, scope=scope)
+        return Backlog(words, vectors, 0 if indexer is None else indexer.waiting_users)
 
     async def wait_until_idle(self) -> None:
-        """Wait until every scheduled message has its vectors; raise what the embedder raised."""
+        """Wait until every scheduled message has its search rows; raise what the embedder raised."""
         indexer = self._indexers.get(asyncio.get_running_loop())
         if indexer is not None:
             await indexer.wait_until_idle()
 
     async def close(self) -> None:
-        """Stop embedding in the running event loop; the next save or search continues."""
+        """Stop the background work in the running event loop; the next save or search continues."""
         indexer = self._indexers.pop(asyncio.get_running_loop(), None)
         if indexer is not None:
             await indexer.close()
 
     def _get_cache(self, store: Store) -> IndexCache:
         if store not in self._caches:
-            self._caches[store] = IndexCache()
+            self._caches[store] = IndexCache(with_vectors=self._embedder is not None)
         return self._caches[store]
 
-    def _get_indexer(self, embedder: CheckedEmbedder) -> Indexer:
+    def _get_indexer(self) -> Indexer:
         loop = asyncio.get_running_loop()
         if loop not in self._indexers:
-            self._indexers[loop] = Indexer(embedder)
+            self._indexers[loop] = Indexer(self._embedder)
         return self._indexers[loop]
 
     def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> None:
-        # A message without words never gets a vector.
-        if (~index.has_vector & (index.postings.lengths > 0)).any():
-            self.schedule_indexing(scope, store)
+        """Have the background write what the user's messages lack."""
+        if index.lacks_terms or (self._embedder is not None and len(index.numbers_without_vector)):
+            index.lacks_terms = not self._get_indexer().schedule(scope, store)  # once is enough
 
     async def _rank_and_read(
         self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
     ) -> Recall:
         started = time.perf_counter()
-        mask = _select_rows(index, search)
+        mask = _select_rows(index, search, to_micros(store.clock()))
         args = (index, search.question, vector, mask, len(search.exclude))
         is_large = len(index) > _QUICK_MESSAGES
         ranking = await asyncio.to_thread(rank, *args) if is_large else rank(*args)
@@ -188,8 +198,21 @@ def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _select_rows(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
-    """Return a mask of the rows in scope, or None if all are."""
+def _select_rows(index: UserIndex, search: _Search, time: int) -> NDArray[np.bool_] | None:
+    """Return a mask of the rows that are in scope and have not expired, or None if that is all of them."""
+    is_valid = _select_unexpired(index, time)
+    in_scope = _select_in_scope(index, search)
+    if is_valid is None or in_scope is None:
+        return in_scope if is_valid is None else is_valid
+    return is_valid & in_scope
+
+
+def _select_unexpired(index: UserIndex, time: int) -> NDArray[np.bool_] | None:
+    is_valid = index.expires > time
+    return None if is_valid.all() else is_valid
+
+
+def _select_in_scope(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
     scope = search.scope
     thread = scope.thread_id if search.settings.scope == "thread" else None
     left_out = ThreadKey(scope.app_id, scope.project_id, search.without_thread or "")
@@ -223,9 +246,10 @@ async def _collect(
     hits: list[Hit] = []
     for row in chosen.rows:
         if row not in messages:
-            continue  # deleted since the index was read
+            index.is_stale = True  # it was deleted since, or expires sooner than when the index was read
+            continue
         before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
-        segment = index.find_best_segment(row, vector) if vector is not None else None
+        segment = _find_segment(index, row, vector, messages[row].text)
         hits.append(
             Hit(
                 messages[row],
@@ -244,6 +268,17 @@ async def _collect(
     ]
     search.timings["read_ms"] = _milliseconds_since(started)
     return Recall(tuple(kept), ranking.searched, tuple(search.notes), tuple(misses), search.timings)
+
+
+def _find_segment(
+    index: UserIndex, row: int, vector: NDArray[np.float32] | None, text: str
+) -> tuple[int, int] | None:
+    """Return the place of the segment of a long text that is nearest to a vector."""
+    best = None if vector is None else index.find_best_segment(row, vector)
+    if best is None:
+        return None
+    segments = split_into_segments(text)
+    return segments[best] if best < len(segments) else None
 
 
 def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:

@@ -9,6 +9,20 @@ from recollect.validation import as_json
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits for the background work of search; counts of messages stop at 10,000.
+
+    `words` counts the user's messages whose terms are not stored yet: a search analyses them itself.
+    `vectors` counts those that search knows by their words alone. `users` is how many users wait in this
+    process.
+    """
+
+    words: int
+    vectors: int
+    users: int
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """Why a message was found.
 

@@ -2,8 +2,8 @@
 
 Text is normalized (NFKC, case folded) and split into words. English Snowball stems words of Latin letters;
 scripts written without spaces between words, and Korean, become character bigrams. Storage keeps a 32-bit
-hash of each term with its count. This runs for every stored message, so ASCII text skips the Unicode tables,
-and a known word is one dictionary lookup.
+hash of each term with its count. This runs for every message, so ASCII text skips the Unicode tables, and a
+known word is one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from recollect.text.unicode import IGNORABLE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["ANALYSER_VERSION", "Terms", "analyse", "term_hash", "terms_of"]
+__all__ = ["ANALYSER_VERSION", "Terms", "analyse", "has_question_mark", "term_hash", "terms_of"]
 
 ANALYSER_VERSION = 1
-"""Raise this whenever the same text may give other terms; a migration then rebuilds the stored ones."""
+"""Raise this whenever the same text may give other terms: stored ones of another version count as missing."""
 
 _MAX_WORD = 64
 _MAX_CACHED_WORDS = 50_000
@@ -122,6 +122,11 @@ def analyse(text: str) -> Terms:
     # Counting sorted hashes leaves the counter in order, ready to be packed.
     counts = Counter(sorted(map(_hashes.__getitem__, _split_words(text))))
     return Terms(struct.pack(f"<{len(counts)}I", *counts), _pack_counts(counts.values()))
+
+
+def has_question_mark(text: str) -> bool:
+    """Whether a text contains a question mark, also that of Chinese and Japanese or of Arabic."""
+    return "?" in text or "？" in text or "؟" in text  # noqa: RUF001 - meant
 
 
 def terms_of(text: str) -> list[str]:

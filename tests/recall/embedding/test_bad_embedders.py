@@ -8,7 +8,7 @@ from tests.support.embedders import Broken, Hanging, Words, Wrong
 from recollect import Agent, EmbedderError, InvalidArgumentError, Memory, Scope, Store
 from recollect.errors import EmbedderChangedError
 from recollect.recall.embedding.embedder import as_embedder
-from recollect.recall.embedding.indexer import embed_messages, reindex
+from recollect.recall.embedding.indexer import index_messages, reindex
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.storage.opening import StoreHandle
@@ -129,9 +129,9 @@ async def test_query_names_the_command_when_vectors_of_two_models_are_stored(sto
     async with memory_of(store, Words()) as warm:
         assert len(await warm.query("cello")) == 1
         await store.append_turn([m.replace(id="2") for m in await warm.get_messages()], scope=ADA)
-        waiting = await store.without_vectors("new", scope=ADA)
+        waiting = await store.unindexed_messages("new", scope=ADA)
         assert len(waiting.messages) == 1
-        await embed_messages(as_embedder(Words("new")), waiting, ADA, store)
+        await index_messages(as_embedder(Words("new")), waiting, ADA, store)
         for memory in (warm, memory_of(store, Words()), memory_of(store, Words("new"))):
             for _ in range(3):
                 with pytest.raises(EmbedderChangedError, match="recollect reindex"):

@@ -12,6 +12,7 @@ from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import UserIndex
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
+from recollect.scope import TenantId
 from recollect.storage.opening import StoreHandle
 from recollect.storage.records import SearchChanges
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 BUDGET = 1_000_000
 
 
-async def save(store: Store, user: str, *texts: str, tenant: int | None = None) -> Scope:
+async def save(store: Store, user: str, *texts: str, tenant: TenantId = None) -> Scope:
     """Save messages of a user."""
     scope = Scope(tenant, user, "t")
     await store.append_turn([Message("user", text) for text in texts], scope=scope)
@@ -90,11 +91,19 @@ async def test_index_is_fresh_when_messages_come_and_go(store: Store) -> None:
 async def test_users_and_tenants_have_indexes_of_their_own(store: Store) -> None:
     """The same user id in another tenant is somebody else."""
     recaller = Recaller(StoreHandle(store), None)
-    for tenant, word in ((None, "cello"), (1, "violin"), (2, "flute")):
+    for tenant, word in ((None, "cello"), (1, "violin"), ("01", "flute")):
         await save(store, "ada", f"I play the {word}.", tenant=tenant)
-    for tenant, word in ((None, "cello"), (1, "violin"), (2, "flute")):
+    for tenant, word in ((None, "cello"), (1, "violin"), ("01", "flute")):
         found = await recaller.search("play", RecallSettings(), scope=Scope(tenant, "ada", "t"))
         assert [hit.text for hit in found] == [f"I play the {word}."]
+
+
+async def test_int_and_its_digits_share_an_index(store: Store) -> None:
+    """What tenant 1 saved, a search of tenant "1" finds in the same index."""
+    cache = IndexCache()
+    scope = await save(store, "ada", "one", "two", tenant=1)
+    assert await numbers(cache, Scope("1", "ada"), store) == await numbers(cache, scope, store)
+    assert len(cache) == 1
 
 
 async def test_concurrent_searches_are_right_while_others_save(store: Store) -> None:

@@ -1,26 +1,28 @@
-"""Embeds stored messages: new ones in the background, all of them after a change of embedder.
+"""Writes the search rows of stored messages: new ones in the background, all of them for a new embedder.
 
-Saving never waits for the embedder; until a message has its vector, search finds it by its words. The store
-knows which messages have no vector. So a process that ends early loses nothing: the next process that saves
-or searches for the user continues. `reindex` skips messages that have a vector of the new model, so an
-interrupted run continues where it stopped.
+Saving waits neither for the analyser nor for the embedder; until a message has its rows, search reads its
+text, and until it has its vector, search finds it by its words. The store knows which messages lack
+something. So a process that ends early loses nothing: the next process that saves or searches for the user
+continues. `reindex` skips messages that have a vector of the new model, so an interrupted run continues where
+it stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from recollect.errors import EmbedderError, RecollectError
+from recollect.errors import EmbedderError, RecollectError, StoreMisuseError
 from recollect.recall.index.user_index import check_same_model
-from recollect.scope import Scope
-from recollect.storage.records import MessageVectors, UnembeddedMessages
+from recollect.scope import Scope, TenantId
+from recollect.storage.records import MessageTerms, UnindexedMessage, UnindexedMessages
 from recollect.text.segments import split_into_segments
+from recollect.text.terms import analyse, has_question_mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,24 +37,38 @@ MESSAGES_AT_ONCE = 32
 
 _MAX_USERS = 10_000  # whose progress and errors are remembered
 _MAX_FAILURES = 3  # if so many messages fail in a row, the embedder counts as broken
-_Key = tuple[int, str]
+_QUICK_CHARACTERS = 20_000  # more text than this is analysed in a thread
+_Key = tuple[str, str]
 
 
 class Indexer:
-    """Embeds the messages of scheduled users, one user at a time."""
+    """Indexes the messages of scheduled users, one user at a time; without an embedder only their terms."""
 
-    def __init__(self, embedder: CheckedEmbedder) -> None:
+    def __init__(self, embedder: CheckedEmbedder | None) -> None:
         self._embedder = embedder
         self._waiting: OrderedDict[_Key, tuple[Store, Scope]] = OrderedDict()
         self._done_up_to: OrderedDict[_Key, int] = OrderedDict()
+        self._terms_up_to: OrderedDict[_Key, int] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._errors: dict[_Key, RecollectError] = {}
 
-    def schedule(self, scope: Scope, store: Store) -> None:
-        """Queue a user who may have messages without vectors; starts the task if none runs."""
-        self._waiting[scope.tenant_key, scope.user_id] = (store, scope)
+    @property
+    def waiting_users(self) -> int:
+        """How many users wait."""
+        return len(self._waiting)
+
+    def schedule(self, scope: Scope, store: Store) -> bool:
+        """Queue a user who may have messages without search rows; starts the task if none runs.
+
+        Returns False when too many wait already: then the user's next search does it.
+        """
+        key = (scope.tenant_key, scope.user_id)
+        if len(self._waiting) >= _MAX_USERS and key not in self._waiting:
+            return False
+        self._waiting[key] = (store, scope)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
+        return True
 
     async def wait_until_idle(self) -> None:
         """Wait until all scheduled users are done; raise the embedder's last error, if any."""
@@ -74,34 +90,43 @@ class Indexer:
         while self._waiting:
             key, (store, scope) = self._waiting.popitem(last=False)
             try:
-                await self._embed_user(key, scope, store)
+                await self._index_user(key, scope, store)
                 self._errors.pop(key, None)  # a later success clears an earlier error
+            except StoreMisuseError:
+                _log.debug("the store was closed before the background work was done; it continues later")
             except RecollectError as error:
                 self._keep_error(key, error)
-                _log.warning("messages wait for their vectors: %s", error)
+                waiting_for = "terms" if self._embedder is None else "vectors"
+                _log.warning("messages wait for their %s: %s", waiting_for, error)
+                with suppress(RecollectError):  # of the store, which the next one meets again
+                    await self._index_terms(key, scope, store)
 
     def _keep_error(self, key: _Key, error: RecollectError) -> None:
         self._errors[key] = error
         if len(self._errors) > _MAX_USERS:
             del self._errors[next(iter(self._errors))]
 
-    async def _embed_user(self, key: _Key, scope: Scope, store: Store) -> None:
-        """Embed a user's messages without vectors; one that the embedder rejects does not block others."""
+    async def _index_user(self, key: _Key, scope: Scope, store: Store) -> None:
+        """Index what a user's messages lack; one that the embedder rejects does not block others."""
+        embedder = self._embedder
+        if embedder is None:
+            await self._index_terms(key, scope, store)
+            return
         after = self._done_up_to.get(key, 0)
         rejected: EmbedderError | None = None
         while True:
-            waiting = await store.without_vectors(
-                self._embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, scope=scope
+            waiting = await store.unindexed_messages(
+                embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, scope=scope
             )
             if not waiting.messages:
                 break
             # Vectors of two models cannot be compared: the old ones stay until `reindex` replaces them all.
             if waiting.newest_model is not None:
-                check_same_model(waiting.newest_model, self._embedder.model_id, self._embedder.dimensions)
+                check_same_model(waiting.newest_model, embedder.model_id, embedder.dimensions)
             try:
-                stored = await embed_messages(self._embedder, waiting, scope, store)
+                stored = await index_messages(embedder, waiting, scope, store)
             except EmbedderError as error:
-                rejected = await self._embed_one_by_one(waiting, scope, store, error)
+                rejected = await _index_one_by_one(embedder, waiting, scope, store, error)
                 stored = len(waiting.messages)
             # Fewer are stored if a message was deleted meanwhile; then the batch is read again.
             if stored == len(waiting.messages):
@@ -111,20 +136,15 @@ class Indexer:
         if rejected is not None:
             raise rejected
 
-    async def _embed_one_by_one(
-        self, waiting: UnembeddedMessages, scope: Scope, store: Store, error: EmbedderError
-    ) -> EmbedderError:
-        """Embed the messages of a failed batch one by one; raise if the first few all fail."""
-        done = 0
-        for place, message in enumerate(waiting.messages):
-            try:
-                await embed_messages(self._embedder, waiting._replace(messages=[message]), scope, store)
-                done += 1
-            except EmbedderError as rejected:
-                error = rejected
-                if not done and place + 1 == min(_MAX_FAILURES, len(waiting.messages)):
-                    raise
-        return error
+    async def _index_terms(self, key: _Key, scope: Scope, store: Store) -> None:
+        """Store the terms of all messages of a user that lack them, from where it ended the last time."""
+        after = self._terms_up_to.pop(key, 0)
+        while (waiting := await store.unindexed_messages(None, after=after, scope=scope)).messages:
+            await index_messages(None, waiting, scope, store)
+            after = waiting.messages[-1].number
+        self._terms_up_to[key] = after
+        if len(self._terms_up_to) > _MAX_USERS:
+            self._terms_up_to.popitem(last=False)
 
     def _remember_done(self, key: _Key, number: int) -> None:
         """Remember that all messages up to a number are done, so that the next read starts there."""
@@ -134,28 +154,69 @@ class Indexer:
             self._done_up_to.popitem(last=False)
 
 
-async def embed_messages(
-    embedder: CheckedEmbedder, waiting: UnembeddedMessages, scope: Scope, store: Store
+async def _index_one_by_one(
+    embedder: CheckedEmbedder, waiting: UnindexedMessages, scope: Scope, store: Store, error: EmbedderError
+) -> EmbedderError:
+    """Index the messages of a failed batch one by one; raise if the first few all fail.
+
+    The newest come first: the oldest may be there because the embedder rejects them each time.
+    """
+    done = 0
+    for place, message in enumerate(reversed(waiting.messages)):
+        try:
+            await index_messages(embedder, waiting._replace(messages=[message]), scope, store)
+            done += 1
+        except EmbedderError as rejected:
+            error = rejected
+            if not done and place + 1 == min(_MAX_FAILURES, len(waiting.messages)):
+                raise
+    return error
+
+
+async def index_messages(
+    embedder: CheckedEmbedder | None,
+    waiting: UnindexedMessages,
+    scope: Scope,
+    store: Store,
+    *,
+    replace: bool = False,
 ) -> int:
-    """Embed messages and store the vectors of those not deleted meanwhile; return how many were stored."""
-    segments = [split_into_segments(message.text) for message in waiting.messages]
-    texts = [
-        message.text[start:end]
-        for message, spans in zip(waiting.messages, segments, strict=True)
-        for start, end in spans
-    ]
-    matrix = await embedder.embed_documents(texts)
-    found: list[MessageVectors] = []
-    first = 0
-    for message, spans in zip(waiting.messages, segments, strict=True):
-        vectors = matrix[first : first + len(spans)].astype("<f2")
-        found.append(
-            MessageVectors(message.number, np.array(spans, dtype="<u4").tobytes(), vectors.tobytes())
-        )
-        first += len(spans)
-    return await store.put_vectors(
-        found, model_id=embedder.model_id, dimensions=matrix.shape[1], epoch=waiting.epoch, scope=scope
+    """Store the search rows of messages that were not deleted meanwhile; return of how many."""
+    found = await _analyse_all(waiting.messages)
+    if embedder is not None:
+        found = await _add_vectors(embedder, found, [message.text for message in waiting.messages])
+    model_id = None if embedder is None else embedder.model_id
+    return await store.put_search_rows(
+        found, model_id=model_id, erase_epoch=waiting.erase_epoch, replace=replace, scope=scope
     )
+
+
+async def _analyse_all(messages: Sequence[UnindexedMessage]) -> list[MessageTerms]:
+    if sum(len(message.text) for message in messages) > _QUICK_CHARACTERS:
+        return await asyncio.to_thread(lambda: [_analyse(message) for message in messages])
+    return [_analyse(message) for message in messages]
+
+
+def _analyse(message: UnindexedMessage) -> MessageTerms:
+    terms = analyse(message.text)
+    return MessageTerms(message.number, has_question_mark(message.text), terms.hashes, terms.counts)
+
+
+async def _add_vectors(
+    embedder: CheckedEmbedder, found: list[MessageTerms], texts: Sequence[str]
+) -> list[MessageTerms]:
+    """Return the terms with a vector for each segment of each text; a text without words has none."""
+    segments = [
+        split_into_segments(text) if item.term_hashes else [] for item, text in zip(found, texts, strict=True)
+    ]
+    pieces = [text[start:end] for text, spans in zip(texts, segments, strict=True) for start, end in spans]
+    if not pieces:
+        return found
+    vectors = iter((await embedder.embed_documents(pieces)).astype("<f2"))
+    return [
+        dataclasses.replace(item, vectors=[next(vectors).tobytes() for _ in spans])
+        for item, spans in zip(found, segments, strict=True)
+    ]
 
 
 @dataclass(slots=True)
@@ -171,7 +232,7 @@ async def reindex(
     embedder: CheckedEmbedder,
     users: Sequence[str],
     *,
-    tenant_id: int | None,
+    tenant_id: TenantId,
     show: Callable[[str, float], None],
 ) -> ReindexResult:
     """Replace the vectors of all messages of some users by vectors of the embedder's model."""
@@ -194,21 +255,21 @@ async def _reindex_user(
 ) -> int:
     written = after = 0
     while True:
-        waiting = await store.without_vectors(
+        waiting = await store.unindexed_messages(
             embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, any_model=False, scope=scope
         )
         if not waiting.messages:
             return written
-        stored = await embed_messages(embedder, waiting, scope, store)
+        stored = await index_messages(embedder, waiting, scope, store, replace=True)
         written += stored
         if stored == len(waiting.messages):
             after = waiting.messages[-1].number  # otherwise a message was deleted meanwhile: read again
         tick(min(1.0, written / max(total, 1)))
 
 
-async def users_of(store: Store, tenant_id: int | None) -> list[str]:
+async def users_of(store: Store, tenant_id: TenantId) -> list[str]:
     """Return all users of a tenant."""
     found: list[str] = []
     while page := await store.list_users(after=found[-1] if found else None, tenant_id=tenant_id):
-        found += page
+        found += [user.user_id for user in page]
     return found

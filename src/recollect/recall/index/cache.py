@@ -10,9 +10,10 @@ import asyncio
 from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from recollect.recall.index.user_index import UserIndex
+from recollect.storage.rows import to_micros
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -29,6 +30,8 @@ MAX_MESSAGES = 500_000
 
 _ENTRY_BYTES = 8 * 1024  # what an index costs besides its arrays
 _QUICK_ROWS = 2_000  # more rows than this are applied in a thread
+_QUICK_CHARACTERS = 20_000  # so is more text to analyse
+_FEW = 500  # vectors of so many messages are looked up one by one
 
 
 @dataclass(slots=True)
@@ -38,12 +41,18 @@ class _Entry:
     nbytes: int = 0
 
 
+class _Vectors(TypedDict, total=False):
+    vectors_from: int | None
+    vectors_of: list[int]
+
+
 class IndexCache:
     """Indexes by user; drops the least recently searched first."""
 
-    def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, budget: int = DEFAULT_BUDGET, *, with_vectors: bool = True) -> None:
         self._budget = budget
-        self._entries: OrderedDict[tuple[int, str], _Entry] = OrderedDict()
+        self._with_vectors = with_vectors
+        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
         self._nbytes = 0
 
     def __len__(self) -> int:
@@ -70,12 +79,38 @@ class IndexCache:
                 # Taken out: if this is cancelled, a thread may still change the index, so nobody may use it.
                 entry.index = None
                 try:
-                    entry.index = index = await _refresh(index, scope, store)
+                    entry.index = index = await self._refresh(index, scope, store)
                 finally:
                     self._account_for(key, entry)
             yield index
 
-    def _account_for(self, key: tuple[int, str], entry: _Entry) -> None:
+    async def _refresh(self, index: UserIndex | None, scope: Scope, store: Store) -> UserIndex:
+        """Return the index with what is new, or another one if something was deleted or has expired.
+
+        The words of an expired message must not move the ranking of its neighbours either.
+        """
+        if index is not None and not index.count_expired(to_micros(store.clock())):
+            changes = await store.search_rows(
+                after=index.last_number, **self._choose_vectors(index), scope=scope
+            )
+            if await _apply(index, changes):
+                return index
+        first = 0 if self._with_vectors else None
+        changes = await store.search_rows(vectors_from=first, limit=MAX_MESSAGES, scope=scope)
+        index = UserIndex(changes.epoch)
+        await _apply(index, changes)
+        return index
+
+    def _choose_vectors(self, index: UserIndex) -> _Vectors:
+        """Return which vectors to read: those of new messages, and of messages that have none yet."""
+        if not self._with_vectors:
+            return {"vectors_from": None}
+        missing = index.numbers_without_vector
+        if len(missing) > _FEW:
+            return {"vectors_from": int(missing[0])}
+        return {"vectors_from": index.last_number + 1, "vectors_of": missing.tolist()}
+
+    def _account_for(self, key: tuple[str, str], entry: _Entry) -> None:
         if self._entries.setdefault(key, entry) is not entry:
             return  # dropped while it was read, and read again by another search
         if entry.index is None:
@@ -88,26 +123,14 @@ class IndexCache:
         while self._nbytes > self._budget and self._entries:
             self._drop(next(iter(self._entries)))
 
-    def _drop(self, key: tuple[int, str]) -> None:
+    def _drop(self, key: tuple[str, str]) -> None:
         dropped = self._entries.pop(key)
         self._nbytes -= dropped.nbytes
         dropped.nbytes = 0
 
 
-async def _refresh(index: UserIndex | None, scope: Scope, store: Store) -> UserIndex:
-    if index is not None:
-        changes = await store.search_rows(
-            after=index.last_number, vectors_after=index.last_stamp, scope=scope
-        )
-        if await _apply(index, changes):
-            return index
-    changes = await store.search_rows(limit=MAX_MESSAGES, scope=scope)
-    index = UserIndex(changes.epoch)
-    await _apply(index, changes)
-    return index
-
-
 async def _apply(index: UserIndex, changes: SearchChanges) -> bool:
-    if len(changes.rows) + len(changes.vectors) > _QUICK_ROWS:
+    characters = sum(len(row.text) for row in changes.rows if row.text is not None)
+    if len(changes.rows) + len(changes.vectors) > _QUICK_ROWS or characters > _QUICK_CHARACTERS:
         return await asyncio.to_thread(index.apply, changes)
     return index.apply(changes)

@@ -15,6 +15,7 @@ from recollect.errors import EmbedderChangedError
 from recollect.recall.index.postings import MAX_ROWS, Postings
 from recollect.recall.times.words import count_time_words
 from recollect.storage.records import VectorModel
+from recollect.text.terms import analyse, has_question_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,8 @@ _FIRST_CAPACITY = 64
 _GROWTH = 1.5
 NO_SPEAKER = -1
 """The speaker of a row whose message names none."""
+NEVER = np.iinfo(np.int64).max
+"""When a message expires that does not."""
 NO_ROW = -1
 """Stands for the row before the first and after the last of a thread."""
 _BATCH = 256
@@ -80,15 +83,17 @@ def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None)
 class UserIndex:
     """The messages of one user, one row each; `apply` replaces the arrays by longer ones.
 
-    `numbers` are the integer ids in order, `times` microseconds since 1970, `asks` whether the message has a
-    question mark, `time_words` its number of time words, up to a few. `thread_of` and `speaker_of` are codes
-    of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows of the same thread (or
-    `NO_ROW`).
+    `numbers` are the integer ids in order, `times` and `expires` microseconds since 1970 (or `NEVER`), `asks`
+    whether the message has a question mark, `time_words` its number of time words, up to a few. `thread_of`
+    and `speaker_of` are codes of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows
+    of the same thread (or `NO_ROW`). `lacks_terms` says that a message had no search row when it was read,
+    `is_stale` that a message turned out to be gone.
     """
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.last_stamp = 0
+        self.lacks_terms = False
+        self.is_stale = False
         self.models: set[VectorModel] = set()
         self.threads: dict[ThreadKey, int] = {}
         self.projects: set[tuple[str, str]] = set()
@@ -96,6 +101,7 @@ class UserIndex:
         self.postings = Postings()
         self.numbers = np.empty(0, np.int64)
         self.times = np.empty(0, np.int64)
+        self.expires = np.empty(0, np.int64)
         self.asks = np.empty(0, np.bool_)
         self.time_words = np.empty(0, np.uint8)
         self.thread_of = np.empty(0, np.int32)
@@ -107,7 +113,7 @@ class UserIndex:
         # One row for each vector: of a long message every segment has one.
         self._vectors = np.empty((0, 0), np.float32)
         self._vector_row = np.empty(0, np.int32)
-        self._spans = np.empty((0, 2), np.uint32)
+        self._segment_of = np.empty(0, np.uint8)
         self._long_rows: set[int] = set()
 
     def __len__(self) -> int:
@@ -119,6 +125,15 @@ class UserIndex:
         return int(self.numbers[-1]) if len(self) else 0
 
     @property
+    def numbers_without_vector(self) -> NDArray[np.int64]:
+        """The numbers of the messages that have words and no vector, in order."""
+        return self.numbers[~self.has_vector & (self.postings.lengths > 0)]
+
+    def count_expired(self, now: int) -> int:
+        """Return how many messages have expired."""
+        return int(np.count_nonzero(self.expires <= now))
+
+    @property
     def nbytes(self) -> int:
         """Its approximate size in bytes."""
         arrays: list[NDArray[Any]] = [v for v in vars(self).values() if isinstance(v, np.ndarray)]
@@ -128,11 +143,13 @@ class UserIndex:
     def apply(self, changes: SearchChanges) -> bool:
         """Add new rows and vectors; return False if the index cannot be updated and must be read again."""
         is_full = len(self) + len(changes.rows) > MAX_ROWS
-        if changes.epoch != self.epoch or len(self.models) > 1 or is_full:
+        if self.is_stale or changes.epoch != self.epoch or len(self.models) > 1 or is_full:
             return False
         if changes.rows:
             self._add_rows(changes.rows)
-        return not changes.vectors or self._add_vectors(changes.vectors)
+        if changes.vectors:
+            self._add_vectors(changes.vectors)
+        return True
 
     def compute_similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine similarity of every message to a vector; NaN for one without a vector.
@@ -147,14 +164,13 @@ class UserIndex:
                 self._keep_best_segments(out, cosines)
         return out
 
-    def find_best_segment(self, row: int, vector: NDArray[np.float32]) -> tuple[int, int] | None:
-        """Return the place of the segment of a long message that is nearest to a vector."""
+    def find_best_segment(self, row: int, vector: NDArray[np.float32]) -> int | None:
+        """Return which segment of a long message is nearest to a vector; None if it has only one."""
         if row not in self._long_rows:
             return None
         places = np.flatnonzero(self._vector_row == row)
         best = places[np.argmax(self._vectors[places] @ vector)]
-        start, end = self._spans[best].tolist()
-        return start, end
+        return int(self._segment_of[best])
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
         """Raise an error if vectors of different models or lengths would be compared."""
@@ -162,10 +178,17 @@ class UserIndex:
             check_same_model(model, model_id, dimensions)
 
     def _add_rows(self, rows: Sequence[SearchRow]) -> None:
-        numbers, apps, projects, threads, _, times, speakers, asks, hashes, counts = zip(*rows, strict=True)
+        if any(row.text is not None for row in rows):
+            self.lacks_terms = True
+            rows = [_analyse_row(row) for row in rows]
+        numbers, apps, projects, threads, _, times, expires, speakers, asks, hashes, counts, _ = zip(
+            *rows, strict=True
+        )
         first = len(self)
         self.numbers = append(self.numbers, np.array(numbers, dtype=np.int64))
         self.times = append(self.times, np.array(times, dtype=np.int64))
+        due = [NEVER if time is None else time for time in expires]
+        self.expires = append(self.expires, np.array(due, dtype=np.int64))
         self.asks = append(self.asks, np.array(asks, dtype=np.bool_))
         self.time_words = append(self.time_words, count_time_words(hashes))
         self.has_vector = append(self.has_vector, np.zeros(len(rows), dtype=np.bool_))
@@ -207,29 +230,25 @@ class UserIndex:
     def _encode_speaker(self, name: str | None) -> int:
         return NO_SPEAKER if not name else self.speakers.setdefault(name, len(self.speakers))
 
-    def _add_vectors(self, found: Sequence[VectorRow]) -> bool:
-        self.last_stamp = found[-1].stamp
+    def _add_vectors(self, found: Sequence[VectorRow]) -> None:
+        """Add the vectors of messages that have none yet; those of one message come together."""
         rows = self._find_rows([vector.number for vector in found])
-        if (rows == NO_ROW).any():
-            found = [vector for vector, row in zip(found, rows, strict=True) if row != NO_ROW]
-            rows = rows[rows != NO_ROW]
-        if self.has_vector[rows].any():
-            return False  # they were embedded again
-        self.models |= {VectorModel(vector.model_id, vector.dimensions) for vector in found}
-        if len(self.models) == 1 and found:
-            self._append_vectors(found, rows)
-        return True
+        is_new = (rows != NO_ROW) & ~self.has_vector[rows] if len(self) else np.zeros(len(rows), np.bool_)
+        new = [vector for vector, wanted in zip(found, is_new.tolist(), strict=True) if wanted]
+        self.models |= {VectorModel(vector.model_id, len(vector.vector) // 2) for vector in new}
+        if len(self.models) == 1 and new:
+            self._append_vectors(new, rows[is_new])
 
     def _append_vectors(self, found: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
-        _, _, _, (dimensions, *_), spans, vectors = zip(*found, strict=True)
-        segments = np.fromiter(map(len, spans), np.int64, len(spans)) // 8
+        _, segments, _, vectors = zip(*found, strict=True)
+        (model,) = self.models
         if not len(self._vectors):
-            self._vectors = np.empty((0, dimensions), np.float32)
-        self._vectors = append(self._vectors, _build_matrix(vectors, dimensions))
-        self._spans = append(self._spans, np.frombuffer(b"".join(spans), dtype="<u4").reshape(-1, 2))
-        self._vector_row = append(self._vector_row, np.repeat(rows, segments))
+            self._vectors = np.empty((0, model.dimensions), np.float32)
+        self._vectors = append(self._vectors, _build_matrix(vectors, model.dimensions))
+        self._segment_of = append(self._segment_of, np.array(segments, dtype=np.uint8))
+        self._vector_row = append(self._vector_row, rows)
         self.has_vector[rows] = True
-        self._long_rows.update(rows[segments > 1].tolist())
+        self._long_rows.update(rows[np.array(segments) > 0].tolist())
 
     def _find_rows(self, numbers: list[int]) -> NDArray[np.int32]:
         """Return the rows of messages by number, or `NO_ROW` for those not in the index."""
@@ -244,6 +263,16 @@ class UserIndex:
         long = np.isin(rows, np.fromiter(self._long_rows, np.int32, len(self._long_rows)))
         out[rows[long]] = -np.inf
         np.maximum.at(out, rows[long], cosines[long])
+
+
+def _analyse_row(row: SearchRow) -> SearchRow:
+    """Return a row with its terms: from the text, where it was stored without them."""
+    if row.text is None:
+        return row
+    terms = analyse(row.text)
+    return row._replace(
+        asks=has_question_mark(row.text), term_hashes=terms.hashes, term_counts=terms.counts, text=None
+    )
 
 
 def _build_matrix(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float32]:
