@@ -1,8 +1,8 @@
 """History, user memory and user state by user and tenant.
 
 `Users` is the async class. The sync functions have the same names and use the connection of `connect(store)`,
-or RECOLLECT_DATABASE_URL. `tenant_id` is always required. None means system data, a tenant of its own that no
-other tenant sees.
+or RECOLLECT_DATABASE_URL. `tenant_id` is always required: a positive int, a text, or None. 1 and "1" are the
+same tenant. None means system data, a tenant of its own that no other tenant sees.
 
 All of recollect shares this data: `add_message` writes to the user's thread `default`, and the history has
 the user and assistant messages of all threads.
@@ -14,15 +14,15 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 
 from recollect.concurrency.fork import PerProcess
 from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin, sync_method
 from recollect.errors import InvalidArgumentError, InvalidRoleError, MemoryNotFoundError, RecollectError
 from recollect.messages import Message
-from recollect.scope import DEFAULT_THREAD, Scope
+from recollect.scope import DEFAULT_THREAD, Scope, TenantId
 from recollect.storage.opening import StoreHandle, StoreLocation, database_url
 from recollect.validation import check_int, check_tenant, check_text
 
@@ -55,6 +55,9 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
+StrictTenant: TypeAlias = StrictInt | StrictStr | None
+"""A tenant in our models, which keep the caller's type: "1" stays a text."""
+
 
 class ConversationMessage(BaseModel):
     """A message of the user or the assistant."""
@@ -62,7 +65,7 @@ class ConversationMessage(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: int
-    tenant_id: int | None
+    tenant_id: StrictTenant
     user_id: str
     role: str
     content: str
@@ -75,7 +78,7 @@ class UserMemory(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: int
-    tenant_id: int | None
+    tenant_id: StrictTenant
     user_id: str
     key: str
     value: dict[str, Any]
@@ -87,7 +90,7 @@ class UserState(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    tenant_id: int | None
+    tenant_id: StrictTenant
     user_id: str
     mode: str
     updated_at: datetime
@@ -118,18 +121,33 @@ class Users:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def add_message(self, user_id: str, role: str, content: str, tenant_id: int | None) -> int:
-        """Append a message to the user's thread `default` and return its id."""
+    async def add_message(
+        self,
+        user_id: str,
+        role: str,
+        content: str,
+        tenant_id: TenantId,
+        *,
+        metadata: dict[str, Any] | None = None,
+        id: str | None = None,  # noqa: A002 - the message's own name for it
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+    ) -> int:
+        """Append a message to the user's thread `default` and return its integer id.
+
+        The text `id` makes sending it again harmless: then the integer id of the stored message is returned.
+        """
         scope = Scope(tenant_id, user_id, DEFAULT_THREAD)
         if role not in ("user", "assistant"):
             raise InvalidRoleError("role", f"must be 'user' or 'assistant', not {role!r:.60}")
         if not check_text(content, "content"):
             raise InvalidArgumentError("content", "must not be empty")
-        places = await (await self._handle.get()).append_turn([Message(role, content)], scope=scope)
-        return places[0].number
+        message = Message(role, content, id=id, metadata=metadata, created_at=created_at)
+        store = await self._handle.get()
+        return (await store.append_turn([message], scope=scope, expires_at=expires_at))[0].number
 
     async def get_conversation_history(
-        self, user_id: str, tenant_id: int | None, limit: int | None = None, offset: int = 0
+        self, user_id: str, tenant_id: TenantId, limit: int | None = None, offset: int = 0
     ) -> list[ConversationMessage]:
         """Return user and assistant messages, newest first; `limit=None` returns all."""
         scope = Scope(tenant_id, user_id)
@@ -137,37 +155,37 @@ class Users:
         return [_to_conversation_message(message, scope) for message in messages]
 
     async def get_recent_messages(
-        self, user_id: str, tenant_id: int | None, count: int = 10
+        self, user_id: str, tenant_id: TenantId, count: int = 10
     ) -> list[ConversationMessage]:
         """Return the last user and assistant messages, oldest first."""
         check_int(count, "count")
         return (await self.get_conversation_history(user_id, tenant_id, limit=count))[::-1]
 
-    async def count_messages(self, user_id: str, tenant_id: int | None) -> int:
+    async def count_messages(self, user_id: str, tenant_id: TenantId) -> int:
         """Count the user and assistant messages."""
         return await (await self._handle.get()).count_user_history(scope=Scope(tenant_id, user_id))
 
-    async def clear_conversation_history(self, user_id: str, tenant_id: int | None) -> int:
+    async def clear_conversation_history(self, user_id: str, tenant_id: TenantId) -> int:
         """Delete all of the user's threads; return how many user and assistant messages they had."""
         return await (await self._handle.get()).clear_history(scope=Scope(tenant_id, user_id))
 
-    async def delete_message(self, message_id: int, tenant_id: int | None) -> None:
+    async def delete_message(self, message_id: int, tenant_id: TenantId) -> None:
         """Delete a message by its id; a tool call goes with its results and all messages between them."""
         check_int(message_id, "message_id")
         tenant = check_tenant(tenant_id)
         if not await (await self._handle.get()).delete_message_number(message_id, tenant_id=tenant):
             raise MemoryNotFoundError(f"there is no message {message_id}")
 
-    async def set_memory(self, user_id: str, key: str, value: dict[str, Any], tenant_id: int | None) -> int:
+    async def set_memory(self, user_id: str, key: str, value: dict[str, Any], tenant_id: TenantId) -> int:
         """Store a value under a key, replacing the old one, and return the entry's id."""
         return await (await self._handle.get()).set_memory(key, value, scope=Scope(tenant_id, user_id))
 
-    async def get_memory(self, user_id: str, key: str, tenant_id: int | None) -> dict[str, Any] | None:
+    async def get_memory(self, user_id: str, key: str, tenant_id: TenantId) -> dict[str, Any] | None:
         """Return the value under a key, or None."""
         entry = await (await self._handle.get()).get_memory(key, scope=Scope(tenant_id, user_id))
         return None if entry is None else entry.value
 
-    async def get_all_memory(self, user_id: str, tenant_id: int | None) -> list[UserMemory]:
+    async def get_all_memory(self, user_id: str, tenant_id: TenantId) -> list[UserMemory]:
         """Return all values stored about a user, by key."""
         scope = Scope(tenant_id, user_id)
         return [
@@ -182,27 +200,27 @@ class Users:
             for entry in await (await self._handle.get()).list_memory(scope=scope)
         ]
 
-    async def delete_memory(self, user_id: str, key: str, tenant_id: int | None) -> None:
+    async def delete_memory(self, user_id: str, key: str, tenant_id: TenantId) -> None:
         """Delete the value under a key."""
         if not await (await self._handle.get()).delete_memory(key, scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no memory {key!r}")
 
-    async def clear_all_memory(self, user_id: str, tenant_id: int | None) -> int:
+    async def clear_all_memory(self, user_id: str, tenant_id: TenantId) -> int:
         """Delete all values stored about a user and return how many there were."""
         return await (await self._handle.get()).clear_memory(scope=Scope(tenant_id, user_id))
 
-    async def set_user_state(self, user_id: str, mode: str, tenant_id: int | None) -> None:
+    async def set_user_state(self, user_id: str, mode: str, tenant_id: TenantId) -> None:
         """Set the user's mode."""
         await (await self._handle.get()).set_state(mode, scope=Scope(tenant_id, user_id))
 
-    async def get_user_state(self, user_id: str, tenant_id: int | None) -> UserState | None:
+    async def get_user_state(self, user_id: str, tenant_id: TenantId) -> UserState | None:
         """Return the user's mode and when it was set, or None."""
         entry = await (await self._handle.get()).get_state(scope=Scope(tenant_id, user_id))
         if entry is None:
             return None
         return UserState(tenant_id=tenant_id, user_id=user_id, mode=entry.mode, updated_at=entry.updated_at)
 
-    async def delete_user_state(self, user_id: str, tenant_id: int | None) -> None:
+    async def delete_user_state(self, user_id: str, tenant_id: TenantId) -> None:
         """Delete the user's mode."""
         if not await (await self._handle.get()).delete_state(scope=Scope(tenant_id, user_id)):
             raise MemoryNotFoundError(f"user {user_id!r} has no state")

@@ -76,7 +76,7 @@ async def test_unknown_role_has_an_error_of_its_own() -> None:
 IDS: dict[str, dict[str, Any]] = {
     "resource_id": {"resource_id": 5},
     "thread_id": {"thread_id": ["t"]},
-    "tenant_id": {"tenant_id": "one"},
+    "tenant_id": {"tenant_id": 1.0},
     "run_id": {"run_id": 7},
     "app_id": {"app_id": None},
     "project_id": {"project_id": ""},

@@ -11,6 +11,7 @@ import pytest
 from tests.support.agents import Mode, answer, both_modes, model_of, texts
 from tests.support.configurations import write_config
 from tests.support.contexts import context, new_run
+from tests.support.tenants import BAD_TENANTS, HOSTILE_TENANTS, show_tenant
 from tests.support.threads import PROMPT
 
 from recollect import (
@@ -29,6 +30,7 @@ from recollect import (
     open_store,
 )
 from recollect.memory.base import MemoryProcessor
+from recollect.scope import TenantId
 
 pytestmark = pytest.mark.anyio
 
@@ -135,8 +137,10 @@ class TestUser:
                     await call
             await agent.generate("hi", user_id="ada")
         with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("SELECT DISTINCT user_id FROM messages").fetchall() == [("ada",)]
-            assert connection.execute("SELECT DISTINCT user_id FROM threads").fetchall() == [("ada",)]
+            for table in ("users", "threads"):
+                assert connection.execute(f"SELECT DISTINCT user_id FROM {table}").fetchall() == [("ada",)]  # noqa: S608 - a constant
+            query = "SELECT DISTINCT user_id FROM messages JOIN users ON users.key = messages.owner"
+            assert connection.execute(query).fetchall() == [("ada",)]
 
 
 PROCESSORS: dict[str, Callable[..., MemoryProcessor]] = {
@@ -188,15 +192,49 @@ class TestTenant:
 
     async def test_a_call_that_names_another_tenant_is_an_error(self, store: Store) -> None:
         """A memory without a tenant belongs to tenant None, on both engines."""
-        for own, other in ((None, 1), (1, None), (2, 1)):
+        for own, other in ((None, 1), (1, None), (2, 1), ("acme", "ACME"), ("01", 1), (3, " 3")):
             memory = Memory(store, tenant_id=own, user_id="ada")
             await memory.add_message("user", "hi")
             assert len(await memory.get_messages(tenant_id=own)) == 1
-            with pytest.raises(InvalidArgumentError, match=f"tenant_id: is {other}, but .* tenant {own}"):
+            with pytest.raises(
+                InvalidArgumentError, match=f"tenant_id: is {other!r}, but .* tenant {own!r};"
+            ):
                 await memory.get_messages(tenant_id=other)
             with pytest.raises(InvalidArgumentError, match="tenant_id"):
                 await Agent(model_of("no"), memory=memory).generate("hi", tenant_id=other)
         assert len(await store.last_messages(None, scope=Scope(1, "ada", "default"))) == 1
+
+    @pytest.mark.parametrize(("own", "named"), [(1, "1"), ("1", 1)])
+    async def test_int_and_its_digits_are_one_tenant(
+        self, store: Store, own: TenantId, named: TenantId
+    ) -> None:
+        """A call may name the memory's tenant in the other way; what comes back has the call's type."""
+        memory = Memory(store, tenant_id=own, user_id="ada")
+        await memory.add_message("user", "hi", tenant_id=named)
+        await Agent(model_of("hello"), memory=memory).generate("again", tenant_id=named)
+        assert len(await memory.get_messages()) == 3
+        assert [thread.tenant_id for thread in await memory.list_threads()] == [own]
+        assert [thread.tenant_id for thread in await memory.list_threads(tenant_id=named)] == [named]
+
+    async def test_text_tenants_see_nothing_of_each_other(self, store: Store) -> None:
+        """Each with a memory of its own, and all in one that takes the tenant of the call."""
+        everyone = Memory(store, tenant_id=PER_CALL, user_id="ada")
+        for tenant in (None, 1, *HOSTILE_TENANTS):
+            await Memory(store, tenant_id=tenant, user_id="ada").add_message("user", f"of {tenant!r}")
+        for tenant in (None, 1, *HOSTILE_TENANTS):
+            expected = [("user", f"of {tenant!r}")]
+            assert texts(await everyone.get_messages(tenant_id=tenant)) == expected
+            own = Memory(store, tenant_id=tenant, user_id="ada")
+            assert texts(await own.get_messages()) == expected
+            assert [hit.text for hit in await own.query("of", top_k=50)] == [expected[0][1]]
+
+    @pytest.mark.parametrize("tenant", BAD_TENANTS, ids=show_tenant)
+    async def test_what_is_no_tenant_is_an_error(self, tenant: Any) -> None:  # noqa: ANN401 - wrong on purpose
+        """At construction and with the call."""
+        with pytest.raises(InvalidArgumentError, match=r"^tenant_id: "):
+            Memory(tenant_id=tenant)
+        with pytest.raises(InvalidArgumentError, match=r"^tenant_id: "):
+            await Memory(tenant_id=PER_CALL).get_messages(tenant_id=tenant)
 
     async def test_a_memory_of_many_tenants_needs_one_with_each_call(self, store: Store) -> None:
         """A forgotten tenant mixes nobody's data; None is named by writing it."""
@@ -209,11 +247,20 @@ class TestTenant:
         with pytest.raises(InvalidArgumentError, match=r"tenant_id: is missing: .*PER_CALL"):
             await Agent(model_of("no"), memory=memory).generate("hi")
 
-    async def test_a_runtime_is_of_the_tenant_in_its_configuration(self, tmp_path: Path) -> None:
-        """Its sessions, searches and events are that tenant's."""
-        folder = write_config(tmp_path, {"tenantId": 7})
+    @pytest.mark.parametrize("tenant", [7, "7", *HOSTILE_TENANTS], ids=show_tenant)
+    async def test_a_runtime_is_of_the_tenant_in_its_configuration(
+        self, tmp_path: Path, tenant: TenantId
+    ) -> None:
+        """Its sessions, searches and events are that tenant's, and no other runtime's on the same store."""
+        async with EngineLoader(write_config(tmp_path, {})).load() as engine:
+            await engine.loop.run("Nobody's.", "s1")
+        folder = write_config(tmp_path, {"tenantId": tenant})
         async with EngineLoader(folder).load() as engine:
             result = await engine.loop.run("The door code is 4711.", "s1")
             assert result.saved
-            assert [thread.tenant_id for thread in await engine.loop.sessions.recent()] == [7]
-            assert engine.status()["tenant_id"] == 7
+            assert [thread.tenant_id for thread in await engine.loop.sessions.recent()] == [tenant]
+            assert engine.status()["tenant_id"] == tenant
+            async with open_store(engine.config.store) as store:
+                for owner, prompt in ((tenant, "The door code is 4711."), (None, "Nobody's.")):
+                    found = await store.last_messages(None, scope=Scope(owner, "local", "s1"))
+                    assert [message.text for message in found if message.role == "user"] == [prompt]

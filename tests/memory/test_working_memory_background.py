@@ -10,7 +10,7 @@ from tests.support.agents import ADA, Mode, answer, both_modes, model_of
 from tests.support.models import Halting
 from tests.support.waiting import GENEROUS
 
-from recollect import Agent, Memory, Scope, Store
+from recollect import PER_CALL, Agent, Memory, Scope, Store
 from recollect.concurrency.tasks import BackgroundTasks
 from recollect.trace import TraceEntry
 
@@ -149,6 +149,23 @@ async def test_no_turn_is_lost_when_many_of_one_user_end_at_once(store: Store) -
         await asyncio.gather(*(agent.generate(f"{field} is true") for field in fields))
         await memory.wait_until_idle()
         assert await memory.get_working_memory() == {field: field for field in fields}
+
+
+async def test_turns_of_one_tenant_take_turns_when_it_is_named_in_two_ways(store: Store) -> None:
+    """Tenant 1 and tenant "1" are one: the second extraction sees what the first has learned."""
+    seen: list[dict[str, object]] = []
+
+    async def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
+        await asyncio.sleep(0.005)
+        seen.append(current)
+        return _echo(conversation, current)
+
+    memory = Memory(store, tenant_id=PER_CALL, user_id="ada", working_memory=options(note))
+    agent = Agent(model_of("ok"), memory=memory)
+    for prompt, tenant in (("first", 1), ("second", "1")):
+        await agent.generate(prompt, tenant_id=tenant)
+    await memory.wait_until_idle()
+    assert seen == [{}, {"email": "user: first"}]
 
 
 async def test_left_stream_leaves_the_old_fields(store: Store) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import pytest
 
 from recollect import Store, open_store, users
+from recollect.scope import TenantId
 from recollect.users import Users
 
 P = ParamSpec("P")
@@ -47,7 +48,7 @@ def connected_calls(request: pytest.FixtureRequest) -> Generator[Call]:
         yield calls
 
 
-def add_messages(call: Call, *texts: str, user_id: str = "user123", tenant_id: int | None = 1) -> list[int]:
+def add_messages(call: Call, *texts: str, user_id: str = "user123", tenant_id: TenantId = 1) -> list[int]:
     """Add messages of user and assistant in turn, and return their ids."""
     return [
         call(Users.add_message, user_id, "assistant" if index % 2 else "user", text, tenant_id=tenant_id)

@@ -1,9 +1,11 @@
 """What the functions for users reject: the error names the argument, and nothing is stored."""
 
 import inspect
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, TypeAlias
 
 import pytest
+from tests.support.tenants import BAD_TENANTS
 from tests.users.calls import Call
 
 from recollect import InvalidArgumentError, RecollectError
@@ -12,7 +14,6 @@ from recollect.users import Users
 Values: TypeAlias = tuple[object, ...]
 
 IDS: Values = ("", "x" * 513, "é" * 257, "a\0b", "\ud800", 5, None, b"x")
-TENANTS: Values = (0, -1, True, 1.0, "1", 2**63, [])
 NUMBERS: Values = (-1, True, 1.0, "1", 2**63, [])
 VALUES: Values = (
     None,
@@ -29,10 +30,18 @@ VALUES: Values = (
     {"a": 10**5000},
 )
 TEXTS: Values = ("", "a\0b", "\ud800", 5, None, b"x")
+TIMES: Values = (
+    "2030-05-06",
+    5,
+    True,
+    datetime(2030, 5, 6),  # noqa: DTZ001 - without a time zone
+    datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
+    datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
+)
 
 WRONG: dict[str, Values] = {
     "user_id": IDS,
-    "tenant_id": TENANTS,
+    "tenant_id": BAD_TENANTS,
     "key": IDS,
     "mode": IDS,
     "content": TEXTS,
@@ -42,6 +51,10 @@ WRONG: dict[str, Values] = {
     "count": (*NUMBERS, None),
     "message_id": (*NUMBERS, None),
     "role": ("system", "", None),
+    "metadata": tuple(value for value in VALUES if value is not None),
+    "id": tuple(value for value in IDS if value is not None),
+    "created_at": TIMES,
+    "expires_at": (*TIMES, datetime(2020, 1, 1, tzinfo=UTC)),
 }
 VALID: dict[str, object] = {
     "user_id": "ann",
@@ -55,6 +68,10 @@ VALID: dict[str, object] = {
     "count": 1,
     "message_id": 1,
     "role": "user",
+    "metadata": {},
+    "id": None,
+    "created_at": None,
+    "expires_at": None,
 }
 
 METHODS = [

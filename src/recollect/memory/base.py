@@ -10,7 +10,7 @@ from typing import ClassVar, TypedDict
 from recollect.errors import InvalidArgumentError
 from recollect.pipeline.context import RunContext, RunIds, choose_user_id
 from recollect.pipeline.processor import Processor
-from recollect.scope import DEFAULT_THREAD, PER_CALL, UNSET, PerCall, Scope
+from recollect.scope import DEFAULT_THREAD, PER_CALL, UNSET, PerCall, Scope, TenantId, encode_tenant
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.store import Store
 from recollect.validation import check_id, check_tenant
@@ -28,7 +28,7 @@ _NO_TENANT = "is missing: this memory has tenant_id=PER_CALL, so each call names
 class OwnerIds(TypedDict, total=False):
     """The owner's ids as keyword arguments of processors; `resource_id` is another name of `user_id`."""
 
-    tenant_id: int | PerCall | None
+    tenant_id: TenantId | PerCall
     user_id: str | None
     resource_id: str | None
     thread_id: str | None
@@ -38,7 +38,7 @@ class OwnerIds(TypedDict, total=False):
 class Owner:
     """The owner of a memory: its tenant, and the default user and thread of calls."""
 
-    tenant_id: int | PerCall | None = None
+    tenant_id: TenantId | PerCall = None
     user_id: str | None = None
     thread_id: str | None = None
 
@@ -80,18 +80,19 @@ def _check_user(user_id: str | None) -> str | None:
     return user_id
 
 
-def _resolve_tenant(run: RunIds, owner: Owner) -> int | None:
-    if owner.tenant_id is PER_CALL:
-        if run.tenant_id is UNSET:
+def _resolve_tenant(run: RunIds, owner: Owner) -> TenantId:
+    """Return the tenant with the type that the run gave it, if it names one."""
+    if run.tenant_id is UNSET:
+        if owner.tenant_id is PER_CALL:
             raise InvalidArgumentError("tenant_id", _NO_TENANT)
-        return run.tenant_id
-    if run.tenant_id not in (UNSET, owner.tenant_id):
+        return owner.tenant_id
+    if owner.tenant_id is not PER_CALL and encode_tenant(run.tenant_id) != encode_tenant(owner.tenant_id):
         raise InvalidArgumentError(
             "tenant_id",
-            f"is {run.tenant_id}, but this memory belongs to tenant {owner.tenant_id}; for many tenants make "
-            "the memory with tenant_id=PER_CALL",
+            f"is {run.tenant_id!r:.60}, but this memory belongs to tenant {owner.tenant_id!r:.60}; for many "
+            "tenants make the memory with tenant_id=PER_CALL",
         )
-    return owner.tenant_id
+    return run.tenant_id
 
 
 class MemoryProcessor(Processor):
@@ -103,7 +104,7 @@ class MemoryProcessor(Processor):
         self,
         store: StoreLocation | StoreHandle,
         *,
-        tenant_id: int | PerCall | None = None,
+        tenant_id: TenantId | PerCall = None,
         user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,

@@ -10,6 +10,7 @@ has it, or had it until somebody deleted it. Only the rest is new:
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from functools import partial
 from typing import ClassVar, NamedTuple, TypeAlias, Unpack
@@ -47,11 +48,16 @@ class MessagePersistenceProcessor(MemoryProcessor):
         store: StoreLocation | StoreHandle,
         *,
         on_saved: OnSaved | None = None,
+        ttl: timedelta | None = None,
         **owner: Unpack[OwnerIds],
     ) -> None:
-        """Take a store, its URL or a path, a callback after each save, and the owner's ids."""
+        """Take a store, its URL or a path, a callback after each save, and the owner's ids.
+
+        What is stored expires after `ttl`, if given.
+        """
         super().__init__(store, **owner)
         self._on_saved = on_saved
+        self._ttl = ttl
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage the turn for saving, without system messages."""
@@ -78,10 +84,16 @@ class MessagePersistenceProcessor(MemoryProcessor):
             return False
         fresh = await _drop_resent(turn, store, scope)
         await _check_prompt_ids(fresh, store, scope, ctx.run_id)
-        await store.append_turn(fresh, scope=scope, run_id=ctx.run_id)
+        due = expires_after(self._ttl, store)
+        await store.append_turn(fresh, scope=scope, run_id=ctx.run_id, expires_at=due)
         if self._on_saved is not None:
             self._on_saved(scope, store)
         return True
+
+
+def expires_after(ttl: timedelta | None, store: Store) -> datetime | None:
+    """Return when a message that is stored now expires."""
+    return None if ttl is None else store.clock() + ttl
 
 
 async def _drop_resent(turn: list[Message], store: Store, scope: Scope) -> list[Message]:

@@ -9,6 +9,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack, cast, get_args
 
 from recollect.concurrency.sync_face import PortalHolder
@@ -18,6 +19,7 @@ from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
+    expires_after,
     load_messages,
 )
 from recollect.memory.legacy_processors import LegacyMemoryProcessor, LegacyProcessorAdapter
@@ -34,7 +36,7 @@ from recollect.recall.settings import (
     SearchScope,
     parse_recall_settings,
 )
-from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope
+from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope, TenantId
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
@@ -44,8 +46,9 @@ from recollect.working_memory import Strategy, WorkingMemory
 if TYPE_CHECKING:
     from recollect.memory.sync import SyncMemory
     from recollect.recall.recaller import Recaller
-    from recollect.recall.results import Recall
+    from recollect.recall.results import Backlog, Recall
 
+_MAX_TTL = timedelta(days=365_000)  # the calendar ends with the year 9999
 Within: TypeAlias = Literal["user", "thread"]
 """Where a query searches: in all threads of the user, or in one thread."""
 
@@ -64,7 +67,8 @@ class Memory:
         working_memory: object = None,
         threads: Sequence[str] = (),
         processors: Sequence[LegacyMemoryProcessor] = (),
-        tenant_id: int | PerCall | None = None,
+        ttl: timedelta | None = None,
+        tenant_id: TenantId | PerCall = None,
         user_id: str | None = None,
         resource_id: str | None = None,
         thread_id: str | None = None,
@@ -75,9 +79,11 @@ class Memory:
         how many of the user's other threads. `semantic_recall` finds messages related to the prompt;
         `embedder` compares their meanings (None: search by words alone). `working_memory` is a template, a
         Pydantic model class, or a dict of options of `WorkingMemoryProcessor`. Missing `threads` are created.
+        Messages expire after `ttl`: then no read returns them, and a later write removes them.
 
         On a file or a server a memory needs `user_id` (`resource_id` means the same), here or with each call.
-        It belongs to one tenant, `tenant_id`, or with `PER_CALL` to the tenant that each call names.
+        It belongs to one tenant, `tenant_id` (a positive int, a text or None; 1 and "1" are the same), or
+        with `PER_CALL` to the tenant that each call names.
         """
         self.portals = PortalHolder("memory")
         self._entered = 0
@@ -91,6 +97,7 @@ class Memory:
             self._resolve_scope(RunIds())  # raises now if a user is missing
         self._last_messages = _check_last_messages(last_messages)
         self._other_threads = check_int(other_threads, "other_threads")
+        self._ttl = _check_ttl(ttl)
         options = parse_working_memory_options(working_memory)
         self._working_memory = (
             None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
@@ -123,7 +130,7 @@ class Memory:
     def get_output_processors(self) -> list[Processor]:
         """Return the processors that write: the turn, and the working memory learned from it."""
         on_saved = self._on_saved if self._recall is not None else None
-        turn = MessagePersistenceProcessor(self._handle, on_saved=on_saved, **self._ids())
+        turn = MessagePersistenceProcessor(self._handle, on_saved=on_saved, ttl=self._ttl, **self._ids())
         # Working memory comes first: it must read the user's epoch before the turn is written.
         return [turn] if self._working_memory is None else [self._working_memory, turn]
 
@@ -131,9 +138,16 @@ class Memory:
         """Return the tools for the model; an agent adds those of its memory by itself."""
         return [] if self._working_memory is None else [*self._working_memory.get_tools()]
 
-    async def get_messages(self, limit: int | None = None, **ids: Unpack[Ids]) -> list[Message]:
-        """Return the messages of a thread, oldest first; an unknown thread has none."""
+    async def get_messages(
+        self, limit: int | None = None, *, before: str | None = None, **ids: Unpack[Ids]
+    ) -> list[Message]:
+        """Return the newest messages of a thread, oldest first; an unknown thread has none.
+
+        `before` is the id of a message: then those right before it, to page back through a thread.
+        """
         store, scope = await self._open(**ids)
+        if before is not None:
+            return await store.messages_before(before, limit, scope=scope)
         return await store.last_messages(limit, scope=scope)
 
     async def remember_messages(
@@ -157,19 +171,34 @@ class Memory:
             found = [message for message in around if message.id not in known] + found
         return sorted(found, key=lambda message: message.position or 0)
 
-    async def save_messages(self, messages: Iterable[Message], **ids: Unpack[Ids]) -> list[Message]:
+    async def save_messages(
+        self, messages: Iterable[Message], *, expires_at: datetime | None = None, **ids: Unpack[Ids]
+    ) -> list[Message]:
         """Append messages to a thread, all or none, and return them as stored."""
         given = check_list(messages, "messages")
         if not given:
             return []
         store, scope = await self._open(**ids)
-        await store.append_turn(given, scope=scope)
+        due = expires_after(self._ttl, store) if expires_at is None else expires_at
+        await store.append_turn(given, scope=scope, expires_at=due)
         self._on_saved(scope, store)
         return await load_messages([message.id for message in given], store, scope)
 
-    async def add_message(self, role: Role, content: str, **ids: Unpack[Ids]) -> Message:
-        """Append one message to a thread and return it."""
-        return (await self.save_messages([Message(role, content)], **ids))[0]
+    async def add_message(
+        self,
+        role: Role,
+        content: str,
+        *,
+        metadata: Mapping[str, object] | None = None,
+        id: str | None = None,  # noqa: A002 - the message's own name for it
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        **ids: Unpack[Ids],
+    ) -> Message:
+        """Append one message to a thread and return it; one whose id the thread has is returned as stored."""
+        message = Message(role, content, id=id, metadata=metadata, created_at=created_at)
+        stored = await self.save_messages([message], expires_at=expires_at, **ids)
+        return stored[0] if stored else message  # nothing, if it was deleted or has expired at once
 
     async def delete_messages(self, ids_or_messages: Iterable[str | Message], **ids: Unpack[Ids]) -> int:
         """Delete messages with the tool results that belong to them; return how many were deleted."""
@@ -285,15 +314,20 @@ class Memory:
         store, scope = await self._open_working_memory(**ids)
         return await store.clear_working_memory(scope=scope)
 
+    async def backlog(self, **ids: Unpack[Ids]) -> "Backlog":
+        """Count what waits for the background work of search: messages of the user, and other users."""
+        _, scope = await self._open(**ids)
+        return await self._get_recaller().count_backlog(scope)
+
     async def wait_until_idle(self) -> None:
-        """Wait for background tasks: updates of working memory, and embedding of saved messages."""
+        """Wait for background tasks: updates of working memory, and search rows of saved messages."""
         if self._working_memory is not None:
             await self._working_memory.wait_until_idle()
         if self._recaller is not None:
             await self._recaller.wait_until_idle()
 
     async def close(self) -> None:
-        """Finish updates of working memory, stop embedding, and close the store if this memory opened it."""
+        """Finish updates of working memory, stop indexing, and close the store if this memory opened it."""
         if self._working_memory is not None:
             await self._working_memory.wait_until_idle()
         if self._recaller is not None:
@@ -383,6 +417,14 @@ def _check_last_messages(last_messages: int | bool | None) -> int | None:  # noq
     if last_messages is True or last_messages is False:
         return DEFAULT_LAST_MESSAGES if last_messages else 0
     return None if last_messages is None else check_int(last_messages, "last_messages")
+
+
+def _check_ttl(ttl: object) -> timedelta | None:
+    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= _MAX_TTL):
+        raise InvalidArgumentError(
+            "ttl", f"must be a positive timedelta of at most {_MAX_TTL.days:,} days, not {ttl!r:.60}"
+        )
+    return ttl
 
 
 def _check_legacy(processors: Sequence[LegacyMemoryProcessor]) -> tuple[LegacyMemoryProcessor, ...]:

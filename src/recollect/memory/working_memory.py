@@ -160,7 +160,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         if update.epoch is not None:
             extraction = self._extract(update.conversation, update.epoch, store, scope, ctx)
             if self._extraction_time == "after":
-                self._background.start(scope, extraction)
+                self._background.start(scope.key, extraction)
             else:
                 await extraction
 

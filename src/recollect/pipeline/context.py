@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, TypeVar
 
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError, WrongOwnerError
 from recollect.messages import Message, ToolCall
-from recollect.scope import UNSET, Unset
+from recollect.scope import UNSET, TenantId, Unset
 from recollect.trace import Phase, Trace
 from recollect.validation import as_json, check_id, check_tenant
 
@@ -61,7 +61,7 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
 class RunIds:
     """The ids that a run names; those it does not name are UNSET or None."""
 
-    tenant_id: int | Unset | None = UNSET
+    tenant_id: TenantId | Unset = UNSET
     user_id: str | None = None
     thread_id: str | None = None
     app_id: str = "default"
@@ -80,7 +80,7 @@ class RunIds:
 class UserIds(TypedDict, total=False):
     """The ids of a user as keyword arguments; `resource_id` is another name of `user_id`."""
 
-    tenant_id: int | None
+    tenant_id: TenantId
     user_id: str | None
     resource_id: str | None
     app_id: str

@@ -12,6 +12,7 @@ from recollect.messages import Message
 from recollect.pipeline.context import TripWire
 from recollect.runtime.sessions.sessions import Sessions
 from recollect.runtime.skills import SKILLS, SkillFolder
+from recollect.scope import TenantId
 from recollect.trace import Trace
 from recollect.validation import check_id
 
@@ -63,7 +64,7 @@ LIMIT_ANSWER = (
 class _CallOptions(TypedDict):
     run_id: str | None
     context: dict[str, object]
-    tenant_id: int | None
+    tenant_id: TenantId
     user_id: str
     thread_id: str
 

@@ -20,6 +20,8 @@ FUNCTIONS = {
     "get_user_state": "(user_id, tenant_id)",
     "delete_user_state": "(user_id, tenant_id)",
 }
+OPTIONS = {"add_message": ["metadata", "id", "created_at", "expires_at"]}
+"""What calls may add by keyword to the arguments of the document."""
 
 
 def test_functions_are_those_of_document_c() -> None:
@@ -29,14 +31,33 @@ def test_functions_are_those_of_document_c() -> None:
             inspect.Signature(
                 [
                     parameter.replace(annotation=inspect.Parameter.empty)
-                    for parameter in inspect.signature(getattr(users, name)).parameters.values()
+                    for parameter in parameters
+                    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
                 ]
             )
         )
+        for name, parameters in _list_functions().items()
+    }
+    assert bare == FUNCTIONS
+
+
+def test_what_is_beyond_document_c_is_optional_and_by_keyword() -> None:
+    """A call as the document writes it means what the document says."""
+    added = {
+        name: options
+        for name, parameters in _list_functions().items()
+        if (options := [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY])
+    }
+    assert {name: [option.name for option in options] for name, options in added.items()} == OPTIONS
+    assert all(option.default is None for options in added.values() for option in options)
+
+
+def _list_functions() -> dict[str, list[inspect.Parameter]]:
+    return {
+        name: list(inspect.signature(getattr(users, name)).parameters.values())
         for name in users.__all__
         if inspect.isfunction(getattr(users, name)) and name != "connect"
     }
-    assert bare == FUNCTIONS
 
 
 def test_models_have_the_fields_of_document_c() -> None:

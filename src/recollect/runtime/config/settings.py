@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     PrivateAttr,
     SecretStr,
     Strict,
@@ -26,14 +27,15 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from recollect.backends.gateway.client import GatewayAccess, GatewaySettings, Key, Scopes
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.model_validation import Id, Problem, StrictModel, Text, find_problem
 from recollect.runtime.config.file import FOLDER, ConfigFile, can_be_secret, read_config
-from recollect.scope import Scope
+from recollect.scope import Scope, TenantId
 from recollect.storage.opening import sqlite_path, sqlite_url
-from recollect.validation import MAX_INT, check_text
+from recollect.validation import MAX_INT, check_tenant, check_text
 
 Mode: TypeAlias = Literal["curated", "memory_gateway"]
 """Which long-term memory a runtime has."""
@@ -125,6 +127,16 @@ def _check_tool(name: str) -> str:
     if not all(part.strip() for part in name.partition(":")):
         raise InvalidArgumentError("", 'must be "module:function"')
     return name
+
+
+def _check_tenant(given: object) -> TenantId:
+    """Return the tenant, with its type; a union of types would add their names to the key in errors."""
+    if isinstance(given, bool) or not isinstance(given, int | str | None):
+        raise PydanticCustomError("tenant_type", "wrong type")
+    if isinstance(given, int) and not 1 <= given <= MAX_INT:  # `check_tenant` would quote it
+        kind, bound = ("greater_than_equal", {"ge": 1}) if given < 1 else ("less_than_equal", {"le": MAX_INT})
+        raise PydanticKnownError(kind, bound)
+    return check_tenant(given, "")
 
 
 _Folder: TypeAlias = Annotated[Path, BeforeValidator(_resolve_path)]
@@ -230,7 +242,7 @@ class RuntimeConfig(Section):
     tools: Annotated[tuple[Annotated[str, AfterValidator(_check_tool)], ...], Strict(strict=False)] = ()
     guards: Annotated[tuple[GuardConfig, ...], Strict(strict=False)] = ()
     agent_id: Id = "recollect"
-    tenant_id: Annotated[int, Field(ge=1, le=MAX_INT)] | None = None
+    tenant_id: Annotated[TenantId, PlainValidator(_check_tenant)] = None
     persist: Persist = "before"
     last_messages: Annotated[int, Field(ge=0, le=10_000)] = 40
     max_tool_rounds: Annotated[int, Field(ge=1, le=1_000)] = 10

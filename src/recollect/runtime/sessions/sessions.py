@@ -14,7 +14,7 @@ from recollect.pipeline.processor import Processor
 from recollect.pipeline.prompt_order import ContextBuilder
 from recollect.runtime.sessions.rendering import SessionSummary
 from recollect.runtime.skills import SkillsProcessor
-from recollect.scope import Scope
+from recollect.scope import Scope, TenantId
 from recollect.storage.opening import StoreHandle
 from recollect.storage.records import AuditEvent, Thread
 from recollect.storage.store import Store
@@ -130,7 +130,7 @@ class SessionMemory:
         backend: BackendProcessor,
         *,
         last_messages: int,
-        tenant_id: int | None = None,
+        tenant_id: TenantId = None,
     ) -> None:
         self._handle = handle
         self._tenant_id = tenant_id
