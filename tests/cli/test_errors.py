@@ -35,9 +35,11 @@ def check_failure(done: "subprocess.CompletedProcess[str]", code: int, words: st
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--user", "ada"), "tenant: give either --tenant NUMBER or --system"),
-        (("--user", "ada", "--tenant", "1", "--system"), "tenant: give either --tenant NUMBER or --system"),
-        (("--user", "ada", "--tenant", "0"), "tenant_id: must be 1 or more, not 0"),
+        (("--user", "ada"), "tenant: give either --tenant TENANT or --system"),
+        (("--user", "ada", "--tenant", "1", "--system"), "tenant: give either --tenant TENANT or --system"),
+        (("--user", "ada", "--tenant", ""), "tenant_id: must not be empty"),
+        (("--user", "ada", "--tenant", "x" * 513), "tenant_id: is 513 bytes long; at most 512 are allowed"),
+        (("--user", "ada", "--tenant", "(system)"), "tenant_id: '(system)' is reserved for the tenant None"),
         (("--user", "", "--system"), "user_id: must not be empty"),
     ],
 )

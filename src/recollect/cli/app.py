@@ -3,9 +3,11 @@
 import typer
 
 from recollect.cli.chat.command import chat
+from recollect.cli.data.database import migrate
 from recollect.cli.data.erase import erase
 from recollect.cli.data.events import events
 from recollect.cli.data.history import history
+from recollect.cli.data.prune import prune
 from recollect.cli.data.recall import recall
 from recollect.cli.data.reindex import reindex
 from recollect.cli.data.threads import threads
@@ -27,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 memory = typer.Typer(help="Look into curated memory.", no_args_is_help=True, rich_markup_mode=None)
+db = typer.Typer(help="Take care of the database.", no_args_is_help=True, rich_markup_mode=None)
 
 app.command()(chat)
 app.command()(init)
@@ -39,8 +42,11 @@ app.command()(reindex)
 app.command()(export)
 app.command("import")(import_)
 app.command()(erase)
+app.command()(prune)
 app.command()(version)
 app.add_typer(memory, name="memory")
+app.add_typer(db, name="db")
+db.command()(migrate)
 memory.command("show")(show)
 memory.command("log")(log)
 memory.command("undo")(undo)

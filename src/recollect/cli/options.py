@@ -23,7 +23,9 @@ StoreUrl = Annotated[
     ),
 ]
 User = Annotated[str, typer.Option("--user", help="The user's id.")]
-Tenant = Annotated[int | None, typer.Option("--tenant", help="The tenant that the user belongs to.")]
+Tenant = Annotated[
+    str | None, typer.Option("--tenant", help="The tenant that the user belongs to: a number or a name.")
+]
 System = Annotated[bool, typer.Option("--system", help="The user belongs to no tenant.")]
 App = Annotated[str, typer.Option("--app", help="The app that the threads belong to.")]
 Project = Annotated[str, typer.Option("--project", help="The project that the threads belong to.")]
@@ -34,10 +36,10 @@ DEFAULT_CONFIG = Path(FOLDER)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 
-def choose_tenant(tenant: int | None, *, system: bool) -> int | None:
+def choose_tenant(tenant: str | None, *, system: bool) -> str | None:
     """Return the tenant; exactly one of the two options must be given, so that none is meant by accident."""
     if system == (tenant is not None):
-        raise InvalidArgumentError("tenant", "give either --tenant NUMBER or --system")
+        raise InvalidArgumentError("tenant", "give either --tenant TENANT or --system")
     return tenant
 
 

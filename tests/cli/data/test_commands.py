@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import answer, invoke
+from tests.support.tenants import HOSTILE_TENANTS, show_tenant
 from typer.testing import Result
 
 from recollect import Message, Scope, ToolCall, ToolResult, open_store
@@ -183,7 +184,7 @@ def test_erase_asks_when_it_is_not_told_yes(url: str) -> None:
     """A no leaves everything, a yes does it."""
     refused = invoke("erase", "--store", url, *ADA, text="n\n")
     assert refused.exit_code == 1
-    assert "Erase everything about user 'ada' of tenant 1?" in refused.stderr
+    assert "Erase everything about user 'ada' of tenant '1'?" in refused.stderr
     assert len(invoke("history", "--store", url, *ADA).stdout.splitlines()) == 2
     done = invoke("erase", "--store", url, *ADA, text="y\n")
     assert done.exit_code == 0
@@ -208,3 +209,29 @@ def test_the_commands_work_on_postgresql_when_the_address_says_so(url: str, post
     assert invoke("export", "--store", postgres_url, *ADA).stdout == text
     assert invoke("erase", "--store", postgres_url, *ADA, "--yes").exit_code == 0
     assert invoke("history", "--store", postgres_url, *ADA).stdout == "No messages.\n"
+
+
+@pytest.mark.parametrize("tenant", HOSTILE_TENANTS, ids=show_tenant)
+def test_a_tenant_may_be_a_name(url: str, tenant: str) -> None:
+    """Each name is a tenant of its own, whatever it looks like to SQL or to a terminal."""
+    hers = ("--store", url, "--user", "ada", f"--tenant={tenant}")
+    text = invoke("export", "--store", url, *ADA).stdout
+    assert answer("threads", *hers) == []
+    moved = invoke("import", "-", *hers, text=text)
+    assert moved.exit_code == 0, moved.output
+    (thread,) = answer("threads", *hers)
+    assert (thread["tenant_id"], thread["message_count"]) == (tenant, 4)
+    assert len(answer("history", *hers, "--thread", "trip")) == 4
+    exported = invoke("export", *hers).stdout.splitlines()
+    assert json.loads(exported[0])["tenant_id"] == tenant
+    assert exported[1:] == text.splitlines()[1:]
+    asked = invoke("erase", *hers, text="y\n")
+    assert (asked.exit_code, f"of tenant {tenant!r}?" in asked.stderr) == (0, True)
+    assert answer("threads", *hers) == []
+    assert invoke("export", "--store", url, *ADA).stdout == text
+
+
+def test_a_number_is_the_tenant_that_python_names_by_an_int(url: str) -> None:
+    """What Python stored for 1 is listed for --tenant 1, and not for --tenant 01."""
+    assert len(answer("threads", "--store", url, "--user", "ada", "--tenant", "1")) == 1
+    assert answer("threads", "--store", url, "--user", "ada", "--tenant", "01") == []

@@ -32,7 +32,7 @@ def erase(  # noqa: PLR0917 - one for each option
     scope = Scope(choose_tenant(tenant, system=system), user)
     found = require_database(store)
     if not yes:
-        owner = "the system's own data" if system else f"tenant {tenant}"
+        owner = "the system's own data" if system else f"tenant {tenant!r}"
         typer.confirm(
             f"Erase everything about user {user!r} of {owner}? It cannot be undone", abort=True, err=True
         )

@@ -46,7 +46,7 @@ def reindex(  # noqa: PLR0917 - one for each option
 
 
 async def _reindex(
-    url: str, tenant: int | None, user: str | None, model: str | None, show: Callable[[str, float], None]
+    url: str, tenant: str | None, user: str | None, model: str | None, show: Callable[[str, float], None]
 ) -> "ReindexResult":
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
     from recollect.recall.embedding.indexer import reindex, users_of
