@@ -5,24 +5,35 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class StoreSizes:
-    """Rounds and tries of each part, and the size of the large store.
+    """Rounds and tries of each part, and the sizes of the stores.
 
-    Appending warms up until SQLite's log has reached its final size on both sides: while the file grows,
-    each commit also waits for the file system's journal.
+    Appending to SQLite warms up until every log has stopped growing, at most `max_warm_up` rounds.
+    `quiet_seconds` is how long durable work waits at most for the machine to become quiet.
     """
 
     rounds: int = 60
-    warm_up: int = 20
+    max_warm_up: int = 60
+    postgres_warm_up: int = 20
     tries: int = 40
+    quiet_seconds: int = 60
     writer_rounds: int = 12
+    max_writer_warm_up: int = 6
     turns_per_writer: int = 40
     import_rounds: int = 15
+    measured_threads: int = 200
+    messages_per_thread: int = 100
+    recalled_turns: int = 1_000
     large_store: int = 1_000_000
 
     @property
-    def turns(self) -> int:
-        """How many turns a contestant may write, including the warm-up."""
-        return (self.rounds + self.warm_up) * self.tries
+    def sqlite_turns(self) -> int:
+        """How many turns a contestant on SQLite may write, including the longest warm-up."""
+        return (self.rounds + self.max_warm_up) * self.tries
+
+    @property
+    def postgres_turns(self) -> int:
+        """How many turns a contestant on PostgreSQL writes, including the warm-up."""
+        return (self.rounds + self.postgres_warm_up) * self.tries
 
     def with_large_store(self, messages: int | None) -> "StoreSizes":
         """Return the same sizes with another size of the large store, if given."""
@@ -67,7 +78,19 @@ class RuntimeSizes:
 
 
 QUICK_STORE = StoreSizes(
-    rounds=3, warm_up=1, tries=5, writer_rounds=2, turns_per_writer=2, import_rounds=2, large_store=4_000
+    rounds=3,
+    max_warm_up=2,
+    postgres_warm_up=1,
+    tries=5,
+    quiet_seconds=0,
+    writer_rounds=2,
+    max_writer_warm_up=1,
+    turns_per_writer=2,
+    import_rounds=2,
+    measured_threads=20,
+    messages_per_thread=20,
+    recalled_turns=20,
+    large_store=4_000,
 )
 QUICK_TURN = TurnSizes(
     rounds=3, warm_up=1, tries=5, stream_rounds=2, stream_tries=1, short_stream=100, long_stream=1_000

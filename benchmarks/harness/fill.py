@@ -4,7 +4,7 @@ The turns of many users are interleaved, as they would arrive. So the messages o
 over the table, and the pages of an index are as full as after years of use.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -16,14 +16,16 @@ from benchmarks.harness.replay import messages_of
 from benchmarks.harness.report import Tick
 from benchmarks.harness.texts import SampleTexts
 from recollect.scope import Scope
-from recollect.storage.engine import Params, Transaction
+from recollect.storage.engine import Params, Statement, Transaction
 from recollect.storage.postgres.connection import Connection
 from recollect.storage.postgres.connection import prepare as prepare_postgres
-from recollect.storage.records import Placement
-from recollect.storage.rows import thread_keys
+from recollect.storage.records import DEFAULT_TITLE, Placement
+from recollect.storage.rows import encode_message, thread_keys
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import Database, prepare
-from recollect.storage.turns import Entry, build_extension, build_inserts, encode_entry
+from recollect.storage.sqlite.transactions import load_prepared
+from recollect.storage.turns import Entry, build_creation, build_extension, build_inserts
+from recollect.text.terms import ANALYSER_VERSION, Terms, analyse
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ MESSAGES_PER_USER = 100
 
 _DIFFERENT_TURNS = 2000  # analysing a million texts would take too long
 _BATCH = 10_000
-_TABLES = {"insert_message": "messages"}
+_TABLES = {"insert_message": "messages", "put_search_row": "search_rows"}
 _FIRST_TIME = 1_700_000_000_000_000
 
 # If anything goes wrong the file is deleted, so it need not be durable while it is filled.
@@ -73,18 +75,22 @@ def make_crowd(messages: int) -> list[Owner]:
 def fill_sqlite(path: Path, owners: Sequence[Owner], tick: Tick) -> None:
     """Create a SQLite file with the messages of users."""
     messages = _count_messages(owners)
-    sql = load_statements("sqlite")
+    sql = load_prepared()
     connection: Database = prepare(str(path))
     for setting in _FAST_PRAGMAS:
         connection.execute(setting).fetchall()
     connection.execute("BEGIN")
-    for number, batch in enumerate(_make_batches(owners), 1):
+    keys: dict[Scope, dict[str, object]] = {}
+    for name, params in _make_threads(owners):
+        rows = connection.execute(sql[name].text, sql[name].bind(params)).fetchall()
+        if name == "extend_thread":
+            _, _, thread, owner, app = rows[0]
+            scope = Scope(1, str(params["user_id"]), str(params["thread_id"]))
+            keys[scope] = {"thread": thread, "owner": owner, "app": app}
+    for number, batch in enumerate(_make_batches(owners, keys), 1):
         for name, rows in batch.items():
-            connection.executemany(sql[name], rows)
+            connection.executemany(sql[name].text, map(sql[name].bind, rows))
         tick(min(1, number * _BATCH / messages))
-    connection.executemany(sql["lock_user"], _make_user_rows(owners))
-    connection.executemany(sql["extend_thread"], _make_thread_rows(owners))
-    connection.execute(sql["draw_numbers"], {"count": messages}).fetchall()
     connection.execute("COMMIT")
     connection.close()
 
@@ -95,15 +101,16 @@ async def fill_postgres(url: str, owners: Sequence[Owner], tick: Tick) -> None:
     messages = _count_messages(owners)
     sql = load_statements("postgres")
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        tenant = str(scope_of(0).tenant_key)
+        tenant = scope_of(0).tenant_key
         await connection.execute("SELECT set_config('recollect.tenant_id', %s, false)", (tenant,))
-        for number, batch in enumerate(_make_batches(owners), 1):
+        async with connection.pipeline():
+            for name, params in _make_threads(owners):
+                if sql[name]:
+                    await connection.execute(sql[name], params)
+        for number, batch in enumerate(_make_batches(owners, {}), 1):
             for name, rows in batch.items():
                 await _copy(connection, _TABLES[name], rows)
             tick(min(1, number * _BATCH / messages))
-        async with connection.cursor() as cursor:
-            await cursor.executemany(sql["lock_user"], _make_user_rows(owners))
-            await cursor.executemany(sql["extend_thread"], _make_thread_rows(owners))
         await connection.execute("SELECT setval('recollect.numbers', %s)", (messages,))
         await connection.execute("VACUUM (ANALYZE)")
 
@@ -125,17 +132,34 @@ def _count_messages(owners: Sequence[Owner]) -> int:
     return sum(owner.messages for owner in owners)
 
 
-def _make_batches(owners: Sequence[Owner]) -> Iterator[dict[str, list[Params]]]:
+def _make_threads(owners: Sequence[Owner]) -> Iterator[tuple[str, Params]]:
+    """Yield the statements that create users and threads, as long as their messages make them."""
+    turn = _make_entries(("first", "second"))
+    for owner in owners:
+        for scope, length in owner.threads():
+            keys = thread_keys(scope) | {"now": _FIRST_TIME + _count_messages(owners)}
+            values = {"title": DEFAULT_TITLE, "metadata": None, "next_position": 1}
+            statements = [Statement("lock_user", keys), *build_creation(keys, values)]
+            for name, params in (*statements, build_extension(keys, turn * (length // 2))):
+                yield name, cast("Params", params)
+
+
+def _make_batches(
+    owners: Sequence[Owner], keys: Mapping[Scope, dict[str, object]]
+) -> Iterator[dict[str, list[Params]]]:
     """Yield the rows of many turns by the name of the statement that writes them."""
-    turns = _make_turns(owners)
+    turns = _make_turns(owners, keys)
     while some := list(islice(turns, _BATCH // 2)):
         yield {name: [row for rows in some for row in rows[name]] for name in some[0]}
 
 
-def _make_turns(owners: Sequence[Owner]) -> Iterator[dict[str, list[dict[str, object]]]]:
+def _make_turns(
+    owners: Sequence[Owner], thread_numbers: Mapping[Scope, dict[str, object]]
+) -> Iterator[dict[str, list[dict[str, object]]]]:
     """Yield turns of users in random order; each user fills one thread after another."""
     source = SampleTexts()
     samples = [_make_entries(turn) for turn in source.turns(min(_DIFFERENT_TURNS, _count_messages(owners)))]
+    terms = [[analyse(entry.message.text) for entry in entries] for entries in samples]
     keys: dict[int, dict[str, object]] = {}
     lengths = [0] * len(owners)
     arrivals = source.shuffled(
@@ -144,16 +168,37 @@ def _make_turns(owners: Sequence[Owner]) -> Iterator[dict[str, list[dict[str, ob
     for turn, place in enumerate(arrivals):
         thread, position = divmod(lengths[place], MESSAGES_PER_USER)
         if not position:
-            keys[place] = thread_keys(owners[place].thread(thread))
-        yield _make_rows(keys[place], samples[turn % len(samples)], position + 1, 2 * turn + 1)
+            scope = owners[place].thread(thread)
+            keys[place] = thread_keys(scope) | thread_numbers.get(scope, {})
+        rows = _make_rows(keys[place], samples[turn % len(samples)], position + 1, 2 * turn + 1)
+        rows["put_search_row"] = _make_search_rows(keys[place], terms[turn % len(terms)], 2 * turn + 1)
+        yield rows
         lengths[place] += 2
+
+
+def _make_search_rows(keys: Params, terms: list[Terms], number: int) -> list[dict[str, object]]:
+    return [
+        {
+            **keys,
+            "number": number + offset,
+            "segment": 0,
+            "kind": 0,
+            "analyser": ANALYSER_VERSION,
+            "asks": False,
+            "term_hashes": found.hashes,
+            "term_counts": found.counts,
+            "model_id": None,
+            "vector": None,
+        }
+        for offset, found in enumerate(terms)
+    ]
 
 
 def _make_rows(
     keys: Params, entries: list[Entry], position: int, number: int
 ) -> dict[str, list[dict[str, object]]]:
     """Return the rows that the store would write, with an id for each message."""
-    places = {entry.message.id: Placement(position + i, number + i) for i, entry in enumerate(entries)}
+    places = [Placement(position + offset, number + offset) for offset in range(len(entries))]
     statements = _run_without_database(build_inserts(keys, entries, places))
     rows = {name: cast("Any", params) for name, params in statements if name in _TABLES}
     for offset, row in enumerate(rows["insert_message"]):
@@ -171,18 +216,4 @@ def _run_without_database(body: Transaction[T]) -> T:
 
 
 def _make_entries(turn: tuple[str, str]) -> list[Entry]:
-    return [encode_entry(message, None) for message in messages_of(turn)]
-
-
-def _make_user_rows(owners: Sequence[Owner]) -> list[Params]:
-    return [thread_keys(owner.thread(0)) for owner in owners]
-
-
-def _make_thread_rows(owners: Sequence[Owner]) -> list[Params]:
-    threads = [thread for owner in owners for thread in owner.threads()]
-    turn, time = _make_entries(("first", "second")), _FIRST_TIME + _count_messages(owners)
-    rows = [
-        build_extension(thread_keys(scope), turn * (length // 2), length + 1, time).params
-        for scope, length in threads
-    ]
-    return cast("list[Params]", rows)
+    return [Entry(message, encode_message(message, None, None)) for message in messages_of(turn)]

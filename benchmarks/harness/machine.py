@@ -73,9 +73,14 @@ def describe_machine(folder: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "file_system": find_file_system(folder),
         "fdatasync_ms": round(measure_sync_ms(folder), 3),
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load_average": read_load(),
         "versions": {name: version for name in _PACKAGES if (version := _get_version(name))},
     }
+
+
+def read_load() -> float | None:
+    """Return the load average of the last minute, if the system has one."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _get_version(package: str) -> str | None:

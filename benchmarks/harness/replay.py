@@ -6,15 +6,16 @@ So the comparison stays fair when the store's SQL changes.
 from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple, TypeVar
+from typing import Any, LiteralString, NamedTuple, TypeVar, cast
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.engine import Params, Results, Row, Statement, Step, StorageEngine, Work
+from recollect.storage.engine import Results, Row, Statement, Step, StorageEngine, Work
 from recollect.storage.postgres.connection import Connection
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, prepare
 from recollect.storage.sqlite.engine import SqliteEngine
+from recollect.storage.sqlite.transactions import load_prepared
 from recollect.storage.store import Store
 
 T = TypeVar("T")
@@ -31,11 +32,16 @@ class Recorder:
         self.transactions: list[list[Statement]] = []
         self._engine = engine
 
-    async def read(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
+    async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Record and run a reading transaction."""
         return await self._engine.read(self._record(work), tenant=tenant, heavy=heavy)
 
-    async def write(self, work: Work[T], *, tenant: int, heavy: bool = False) -> T:
+    async def query(self, statement: Statement, *, tenant: str, heavy: bool = False) -> list[Row]:
+        """Record and run one reading statement."""
+        self.transactions.append([statement])
+        return await self._engine.query(statement, tenant=tenant, heavy=heavy)
+
+    async def write(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Record and run a writing transaction."""
         return await self._engine.write(self._record(work), tenant=tenant, heavy=heavy)
 
@@ -66,7 +72,7 @@ def _record_steps(work: Work[T], notes: list[Statement]) -> Generator[Step, Resu
 class Call(NamedTuple):
     """A statement with its values, ready for a driver; `many` runs it once for each set of values."""
 
-    sql: LiteralString
+    sql: str
     params: Any
     many: bool
 
@@ -94,14 +100,23 @@ def messages_of(turn: tuple[str, str]) -> list[Message]:
 
 
 def prepare_calls(statements: Sequence[Statement], engine: str) -> list[Call]:
-    """Prepare statements for an engine's driver; batches without values are left out."""
-    sql = load_statements(engine)
-    prepared = [_prepare_call(sql[name], params) for name, params in statements]
-    return [call for call in prepared if call.params or not call.many]
+    """Prepare statements for an engine's driver; empty ones and batches without values are left out."""
+    prepare_call = _prepare_for_sqlite if engine == "sqlite" else _prepare_for_postgres
+    prepared = [prepare_call(statement) for statement in statements]
+    return [call for call in prepared if call.sql and (call.params or not call.many)]
 
 
-def _prepare_call(sql: LiteralString, params: Params | Sequence[Params]) -> Call:
-    return Call(sql, params, isinstance(params, Sequence))
+def _prepare_for_sqlite(statement: Statement) -> Call:
+    text, bind = load_prepared()[statement.name]
+    params = statement.params
+    if isinstance(params, list):
+        return Call(text, [bind(some) for some in params], many=True)
+    return Call(text, bind(params), many=False)
+
+
+def _prepare_for_postgres(statement: Statement) -> Call:
+    text = load_statements("postgres")[statement.name]
+    return Call(text, statement.params, isinstance(statement.params, list))
 
 
 class BareSqlite:
@@ -135,7 +150,7 @@ class BarePostgres:
 
     def __init__(self, connection: Connection, scope: Scope) -> None:
         self._connection = connection
-        self._tenant = str(scope.tenant_key)
+        self._tenant = scope.tenant_key
 
     async def run(self, statements: list[Call]) -> None:
         """Run statements in one transaction of the tenant."""
@@ -144,8 +159,8 @@ class BarePostgres:
             await connection.execute(_SET_TENANT, (self._tenant,))
             for sql, params, many in statements:
                 if many:
-                    await connection.cursor().executemany(sql, params)
+                    await connection.cursor().executemany(cast("LiteralString", sql), params)
                     continue
-                cursor = await connection.execute(sql, params, binary=True)
+                cursor = await connection.execute(cast("LiteralString", sql), params, binary=True)
                 if cursor.description:
                     await cursor.fetchall()

@@ -10,6 +10,9 @@ from benchmarks.harness.timing import Ratio, Timings
 NOTHING = "-"
 """The text of a missing figure."""
 
+NO_GOAL = "none"
+"""The goal of a figure that is only reported."""
+
 Tick: TypeAlias = Callable[[float], None]
 """A callback for the progress of a part, from 0 to 1."""
 
@@ -106,20 +109,25 @@ def at_least(
     return Goal(name, f"≥ {limit:g}{unit}", _round(measured), met, **shown)
 
 
+def report_only(name: str, measured: float | None, **shown: Unpack[GoalDetails]) -> Goal:
+    """Return a row for a figure without a goal."""
+    return Goal(name, NO_GOAL, _round(measured), None, **shown)
+
+
 def _round(measured: float | None) -> float | None:
     return None if measured is None else round(measured, 4)
 
 
-def ratio_goal(name: str, limit: float, measured: Ratio, ours: Timings, other: Timings) -> Goal:
-    """Judge a ratio of times that should be low."""
-    return at_most(
-        name,
-        limit,
-        measured.value,
-        ours=format_micros(ours.p50),
-        other=format_micros(other.p50),
-        spread=measured.spread,
-    )
+def ratio_goal(name: str, limit: float | None, measured: Ratio, ours: Timings, other: Timings) -> Goal:
+    """Judge a ratio of times that should be low; without a limit, only report it."""
+    shown: GoalDetails = {
+        "ours": format_micros(ours.p50),
+        "other": format_micros(other.p50),
+        "spread": measured.spread,
+    }
+    if limit is None:
+        return report_only(name, measured.value, **shown)
+    return at_most(name, limit, measured.value, **shown)
 
 
 def format_micros(seconds: float) -> str:

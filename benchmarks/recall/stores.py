@@ -23,7 +23,7 @@ from recollect.recall.embedding.embedder import CheckedEmbedder
 from recollect.recall.index.cache import MAX_MESSAGES
 from recollect.storage.engine import Statement
 from recollect.storage.opening import open_store
-from recollect.storage.records import MessageVectors
+from recollect.storage.records import MessageTerms, SearchRow
 from recollect.storage.sqlite.connection import MEMORY
 from recollect.storage.sqlite.engine import SqliteEngine
 from recollect.storage.store import Store
@@ -41,7 +41,6 @@ SEARCHED = Owner("searched", 0).thread(0)
 """The scope of the searched user."""
 
 _BATCH = 1_000
-_SPAN = np.array([0, 200], dtype="<u4").tobytes()
 
 
 ReadBare: TypeAlias = Callable[[], Awaitable[object]]
@@ -84,20 +83,20 @@ def make_owners(messages: int, others: int = 0) -> list[Owner]:
 
 async def add_vectors(store: Store, model_id: str) -> None:
     """Give every message of the user a vector, as if it came from a model."""
-    found = await store.search_rows(scope=SEARCHED)
-    vectors = make_unit_vectors(len(found.rows)).astype("<f2")
-    items = [
-        MessageVectors(row.number, _SPAN, vector.tobytes())
-        for row, vector in zip(found.rows, vectors, strict=True)
-    ]
+    rows = (await store.search_rows(vectors_from=None, scope=SEARCHED)).rows
+    erase_epoch = (await store.unindexed_messages(model_id, limit=1, scope=SEARCHED)).erase_epoch
+    vectors = make_unit_vectors(len(rows)).astype("<f2")
+    items = [_add_vector(row, vector.tobytes()) for row, vector in zip(rows, vectors, strict=True)]
     for first in range(0, len(items), _BATCH):
-        await store.put_vectors(
-            items[first : first + _BATCH],
-            model_id=model_id,
-            dimensions=DIMENSIONS,
-            epoch=found.epoch,
-            scope=SEARCHED,
+        await store.put_search_rows(
+            items[first : first + _BATCH], model_id=model_id, erase_epoch=erase_epoch, scope=SEARCHED
         )
+
+
+def _add_vector(row: SearchRow, vector: bytes) -> MessageTerms:
+    if row.asks is None or row.term_hashes is None or row.term_counts is None:
+        raise AssertionError("the store was filled with search rows")
+    return MessageTerms(row.number, row.asks, row.term_hashes, row.term_counts, [vector])
 
 
 @asynccontextmanager

@@ -9,16 +9,19 @@ from benchmarks.harness.report import Part, Report, Show, Tick, Ticker, at_most,
 from benchmarks.harness.server import benchmark_server, check_server
 from benchmarks.harness.timing import Ratio, compute_medians, figures_of, make_sync_lap, race
 from benchmarks.sizes import StoreSizes
-from benchmarks.store import operations, writers
+from benchmarks.store import operations, recalled, size, writers
 
 # Where each part begins, as a share of the time that a full run takes.
 _STARTS = {
     "SQLite": 0.0,
     "SQLite, many writers": 0.08,
-    "imports": 0.16,
-    "SQLite, large store": 0.2,
-    "PostgreSQL": 0.5,
-    "PostgreSQL, large store": 0.6,
+    "SQLite, processor time": 0.18,
+    "SQLite, bytes a message": 0.2,
+    "a turn with recall on": 0.22,
+    "imports": 0.26,
+    "SQLite, large store": 0.28,
+    "PostgreSQL": 0.55,
+    "PostgreSQL, large store": 0.65,
 }
 _IMPORT_LIMIT = 3.0
 _CODE = {"interpreter": "pass", "ours": "import recollect", "pydantic": "import pydantic"}
@@ -47,6 +50,9 @@ async def _measure_sqlite(
 ) -> None:
     found.add(await operations.measure_sqlite(folder, sizes, begin("SQLite")))
     found.add(await writers.measure(folder, sizes, sync_ms, begin("SQLite, many writers")))
+    found.add(await operations.measure_processor_time(folder, sizes, begin("SQLite, processor time")))
+    found.add(await size.measure(folder, sizes, begin("SQLite, bytes a message")))
+    found.add(await recalled.measure(folder, sizes, begin("a turn with recall on")))
     found.add(await measure_imports(sizes, begin("imports")))
     found.add(await operations.measure_large_sqlite(folder, sizes, begin("SQLite, large store")))
 
