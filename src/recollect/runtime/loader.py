@@ -39,14 +39,14 @@ class AgentRuntime:
         loop: AgentLoop,
         backend: MemoryBackend,
         tools: Iterable[Callable[..., object]],
-        parts: "tuple[StoreHandle, BackendProcessor]",
+        parts: "tuple[StoreHandle, BackendProcessor, SessionSearch]",
     ) -> None:
         self.config = config
         self.loop = loop
         self.backend = backend
         self.tools = tuple(tools)
         self.tool_names = _list_names(self.tools)
-        self._handle, self._processor = parts
+        self._handle, self._processor, self._search = parts
 
     def status(self) -> dict[str, object]:
         """Return how the runtime is set up, as JSON and without secrets."""
@@ -77,6 +77,7 @@ class AgentRuntime:
         try:
             await self.wait_until_idle()
         finally:
+            await self._search.close()
             await self.backend.close()
             await self._handle.close()
 
@@ -148,7 +149,7 @@ class EngineLoader:
             limit_answer=LIMIT_ANSWER,
         )
         loop = AgentLoop(agent, Sessions(handle, config.scope), SkillFolder(config.skills))
-        return AgentRuntime(config, loop, backend, shown, (handle, processor))
+        return AgentRuntime(config, loop, backend, shown, (handle, processor, search))
 
 
 def _list_names(tools: Iterable[Callable[..., object]]) -> tuple[str, ...]:

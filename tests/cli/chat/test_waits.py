@@ -19,9 +19,9 @@ from recollect.trace import Trace
 PATIENT = """
 import sys
 from recollect.cli.app import main
-from recollect.storage.sqlite import transactions
+from recollect.storage.sqlite import engine
 
-transactions.BUSY_SECONDS = 600
+engine.BUSY_SECONDS = 600
 sys.argv = ["recollect", "chat"]
 main()
 """

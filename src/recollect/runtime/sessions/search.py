@@ -139,6 +139,11 @@ class SessionSearch:
             for session, scope in zip(others, scopes, strict=True)
         ]
 
+    async def close(self) -> None:
+        """Stop indexing in the background; the next search continues."""
+        if self._recaller is not None:
+            await self._recaller.close()
+
     async def _recall(self, query: str, session_id: str | None, without_session: str | None) -> list["Hit"]:
         if self._recaller is None:
             from recollect.recall.recaller import Recaller
