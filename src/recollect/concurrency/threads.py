@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from recollect.concurrency.fork import PerProcess, fork_gate
@@ -51,7 +52,7 @@ class ThreadPool:
     def post(self, task: Callable[[], None]) -> None:
         """Queue a task and return at once; the task must not raise."""
         workers = self._workers.value
-        if len(workers.threads) < self._size:
+        if workers.started < self._size:
             self._start_thread(workers)
         workers.tasks.put(task)
 
@@ -71,7 +72,7 @@ class ThreadPool:
     async def close(self) -> None:
         """Finish the posted tasks and end the threads."""
         workers = self._workers.value
-        if workers.threads:
+        if workers.started or workers.threads:
             await self.run(_do_nothing)  # so that `join` below hardly blocks the event loop
             self._workers.value = _Workers()
             workers.end()
@@ -97,14 +98,14 @@ class ThreadPool:
         return future
 
     def _start_thread(self, workers: _Workers) -> None:
+        gate = fork_gate if self._blocks_fork else nullcontext()
         with workers.lock:
-            if len(workers.threads) == self._size:
+            if workers.started == self._size:
                 return
-            gate = fork_gate if self._blocks_fork else nullcontext()
-            thread = threading.Thread(target=_serve, args=(workers.tasks, gate), name=self._name, daemon=True)
-            _serving.value[thread] = workers.tasks
-            thread.start()
-            workers.threads.append(thread)
+            serve = partial(workers.serve, self._size, gate)
+            threading.Thread(target=serve, name=self._name, daemon=True).start()
+            # A signal handler that raises just before this line has the next task start one thread too many.
+            workers.started += 1
 
 
 class _Workers:
@@ -112,13 +113,28 @@ class _Workers:
 
     def __init__(self) -> None:
         self.tasks: _Tasks = queue.SimpleQueue()
+        self.started = 0
         self.threads: list[threading.Thread] = []
         self.lock = threading.Lock()
 
+    def serve(self, size: int, gate: AbstractContextManager[None]) -> None:
+        """Run tasks in this thread until the pool ends; return at once if there are enough threads."""
+        thread = threading.current_thread()
+        with self.lock:
+            if len(self.threads) == size:
+                return
+            self.threads.append(thread)
+            _serving.value[thread] = self.tasks
+        while (task := self.tasks.get()) is not None:
+            with gate:
+                task()
+            del task  # it may hold the pool or a large result
+        self.end()  # the other threads too
+        _serving.value.pop(thread, None)
+
     def end(self) -> None:
         """Make the threads end once the tasks are done; takes no lock, because a finalizer calls it."""
-        for _ in self.threads:
-            self.tasks.put(None)
+        self.tasks.put(None)
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
@@ -129,14 +145,6 @@ def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object
 
 def _end_workers(workers: PerProcess[_Workers]) -> None:
     workers.value.end()
-
-
-def _serve(tasks: _Tasks, gate: AbstractContextManager[None]) -> None:
-    while (task := tasks.get()) is not None:
-        with gate:
-            task()
-        del task  # it may hold the pool or a large result
-    _serving.value.pop(threading.current_thread(), None)
 
 
 _serving: PerProcess[dict[threading.Thread, _Tasks]] = PerProcess(dict)

@@ -12,12 +12,15 @@ A job of a batch that fails does not fail the others: they are run again without
 wait for another process wait together: when the file was busy for too long, all of them fail.
 
 A signal handler may raise anywhere in the event loop's thread, for Ctrl-C or a time limit. The thread then
-finishes the batch: it runs jobs that were not committed again, and tells the callers of the others.
+finishes the batch: it runs jobs that were not committed again, and tells the callers of the others. A call
+that the loop was about to make is lost then; so what must not be lost is scheduled twice, and the second
+call finds nothing left to do.
 """
 
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -75,9 +78,9 @@ class Batch:
 
     jobs: list[Job]
     outcomes: list[Outcome] = field(default_factory=list)
-    is_in_thread: bool = False
+    is_careful: bool = False  # each job has a savepoint
+    is_posted: bool = False  # the thread does what is left
     is_finished: bool = False
-    is_released: bool = False  # the thread does not use the connection any more
 
     @property
     def has_run(self) -> bool:
@@ -118,14 +121,15 @@ class Writer:
         now = time.monotonic()
         if self._writing_task is not None and now - self._tick_started > _TICK_SECONDS:
             await asyncio.sleep(0)  # a task that writes again and again lets the event loop go on
+            self._end_tick()
         if not heavy and self._is_alone(now):
             try:
                 return self._write_here(work)
             except _NotWrittenError:  # another process is writing, or the disk failed: the thread tries again
                 pass
         future: asyncio.Future[T] = self._loop.create_future()
-        self._pending.append(Job(work, future, heavy, now))
         self._idle.clear()
+        self._pending.append(Job(work, future, heavy, now))
         self._schedule()
         return await future
 
@@ -180,20 +184,27 @@ class Writer:
         self._commit_seconds += 0.2 * (time.perf_counter() - started - self._commit_seconds)
 
     def _schedule(self) -> None:
-        if self._batch is not None and self._batch.is_released:  # the loop was kept from noticing
-            self._settle(self._batch)
-            self._batch = None
         # Not at once: writes of other tasks in this tick should join the same batch.
         if not self._flush_is_due and self._batch is None:
-            self._loop.call_soon(self._flush)
-            self._flush_is_due = True
+            self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
+        self._call_soon(self._flush)
+        self._flush_is_due = True
+
+    def _call_soon(self, call: Callable[[], None]) -> None:
+        self._loop.call_soon(call)
+        self._loop.call_soon(call)
 
     def _flush(self) -> None:
-        if self._batch is not None:  # scheduled twice, because a signal handler has raised
+        self._flush_is_due = False
+        if self._batch is not None:
+            return
+        if not self._pending:
+            self._idle.set()
             return
         self._batch = batch = Batch(self._pending[:_MAX_BATCH])
         try:
-            self._flush_is_due = False
             del self._pending[:_MAX_BATCH]
             batch.jobs = [job for job in batch.jobs if not job.future.cancelled()]
             self._start(batch)
@@ -211,7 +222,7 @@ class Writer:
         else:
             self._run_here(batch)
 
-    def _run_here(self, batch: Batch, *, careful: bool = False) -> None:
+    def _run_here(self, batch: Batch) -> None:
         try:
             self._roll_back()
             begin_writing(self._connection, seconds=0)
@@ -219,32 +230,35 @@ class Writer:
             self._post(batch)
         else:
             self._busy_until = float("-inf")
-            self._run_slice(batch, careful=careful)
+            self._run_slice(batch)
 
-    def _continue(self, batch: Batch, *, careful: bool) -> None:
+    def _continue(self, batch: Batch, done: int) -> None:
+        if batch.is_posted or self._batch is not batch or len(batch.outcomes) != done:
+            return
         try:
-            self._run_slice(batch, careful=careful)
+            self._run_slice(batch)
         except BaseException:  # raised by a signal handler
             self._post(batch)
             raise
 
-    def _run_slice(self, batch: Batch, *, careful: bool) -> None:
+    def _run_slice(self, batch: Batch) -> None:
         deadline = time.perf_counter() + _SLICE_SECONDS
         try:
             for job in batch.jobs[len(batch.outcomes) :]:
-                batch.outcomes.append(self._run_job(job, batch, careful=careful))
+                batch.outcomes.append(self._run_job(job, batch))
                 if time.perf_counter() > deadline and not self._in_memory:
                     break
         except _HalfDoneError:
             batch.outcomes.clear()
-            self._run_here(batch, careful=True)
+            batch.is_careful = True
+            self._run_here(batch)
             return
         except apsw.Error:  # SQLite has rolled back the whole transaction
             batch.outcomes.clear()
             self._post(batch)
             return
         if not batch.has_run:
-            self._loop.call_soon(partial(self._continue, batch, careful=careful))
+            self._call_soon(partial(self._continue, batch, len(batch.outcomes)))
         elif self._may_commit_here(batch):
             self._commit(batch)
             self._finish(batch)
@@ -261,14 +275,19 @@ class Writer:
         else:
             self._start_next(batch)
 
+    def _release(self, batch: Batch) -> None:
+        """Tell the callers of a batch that the thread has finished, and let the next one begin."""
+        self._settle(batch)
+        self._start_next(batch)
+
     def _start_next(self, batch: Batch) -> None:
         if self._batch is not batch:  # it was finished already, here or in the thread
             return
-        self._batch = None
         if self._pending:
-            self._schedule()
+            self._schedule_flush()
         else:
             self._idle.set()
+        self._batch = None
 
     def _settle(self, batch: Batch) -> None:
         for job, outcome in zip(batch.jobs, batch.outcomes, strict=True):
@@ -281,9 +300,10 @@ class Writer:
 
     def _post(self, batch: Batch) -> None:
         """Have the thread do what is left of a batch; a database in memory has one connection for all."""
+        batch.is_posted = True
         task = partial(self._finish_in_thread, batch)
         if self._in_memory:
-            self._loop.call_soon(task)
+            self._call_soon(task)
         else:
             self._thread.post(task)
 
@@ -294,17 +314,16 @@ class Writer:
         """
         if batch.is_finished or self._batch is not batch:  # posted twice
             return
-        batch.is_in_thread = True
         if not batch.has_run:
             self._run_batch(batch)
         elif self._connection.in_transaction:
             self._commit(batch)
         batch.is_finished = True
-        call_in_loop(self._loop, self._settle, batch)
         if self._log_pages >= _CHECKPOINT_PAGES:
+            call_in_loop(self._loop, self._settle, batch)
             self._checkpoint()
-        batch.is_released = True
-        call_in_loop(self._loop, self._start_next, batch)
+        call_in_loop(self._loop, self._release, batch)
+        call_in_loop(self._loop, self._release, batch)
 
     def _checkpoint(self) -> None:
         self._log_pages = 0
@@ -320,6 +339,7 @@ class Writer:
     def _run_batch(self, batch: Batch) -> None:
         """Run jobs in one transaction, after waiting for other processes."""
         batch.outcomes.clear()
+        batch.is_careful = True
         try:
             self._roll_back()
             self._wait_for_others(batch.jobs)
@@ -328,7 +348,7 @@ class Writer:
             return
         try:
             for job in batch.jobs:
-                batch.outcomes.append(self._run_job(job, batch, careful=True))
+                batch.outcomes.append(self._run_job(job, batch))
         except apsw.Error as error:
             self._run_separately(batch, error)
         else:
@@ -367,7 +387,7 @@ class Writer:
             batch.outcomes = [Outcome(error=translate_error(error, self._place))]
             return
         for job in batch.jobs:
-            alone = Batch([job], is_in_thread=True)
+            alone = Batch([job], is_posted=True)
             self._run_batch(alone)
             batch.outcomes += alone.outcomes
 
@@ -375,7 +395,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _run_job(self, job: Job, batch: Batch, *, careful: bool) -> Outcome:
+    def _run_job(self, job: Job, batch: Batch) -> Outcome:
         """Run a job within the open transaction; if it fails, its own changes must go.
 
         Most jobs succeed, so a batch begins without savepoints. When a job fails after it has changed
@@ -384,14 +404,14 @@ class Writer:
         if job.future.cancelled():
             return Outcome()
         before = self._connection.total_changes()
-        if careful:
+        if batch.is_careful:
             self._connection.execute("SAVEPOINT job")
         outcome = self._execute_job(job, batch)
         if outcome.error is not None and self._connection.total_changes() != before:
-            if not careful:
+            if not batch.is_careful:
                 raise _HalfDoneError
             self._connection.execute("ROLLBACK TO job")
-        if careful:
+        if batch.is_careful:
             self._connection.execute("RELEASE job")
         return outcome
 
@@ -405,7 +425,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - it is raised in the job's caller
             return Outcome(error=error)
         except BaseException as error:
-            if not batch.is_in_thread:  # a signal handler has raised it, or the job, which is run again
+            if not batch.is_posted:  # a signal handler has raised it, or the job, which is run again
                 raise
             return Outcome(error=error)
 
