@@ -8,7 +8,7 @@ or is left behind is seen at once.
 import copy
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, NamedTuple, cast
 
 import pytest
@@ -21,55 +21,30 @@ from tests.storage.model import ModelUser
 from tests.storage.model_threads import Place
 from tests.storage.opened import ENGINES, OpenStore, open_for_examples
 from tests.storage.readings import KEYS, LIMITS, MODELS, PLACES
+from tests.storage.strategies import (
+    AROUND,
+    HOUR,
+    IDS,
+    LIFETIME,
+    METADATA,
+    PICKS,
+    SOME_IDS,
+    START,
+    TITLE,
+    TOOL_PARTS,
+    TURN,
+    VALUE,
+)
 from tests.storage.tables import raw_numbers, read_tables
 from tests.support.profiles import count_examples
 
-from recollect import Message, ReasoningPart, RecollectError, Scope, TextPart, ToolCall, ToolResult
-from recollect.messages import ORIGINS, ROLES
+from recollect import Message, RecollectError, Scope, ToolCall, ToolResult
 from recollect.storage.records import MemoryEntry, MessageTerms, Placement, StateEntry
 from recollect.text.terms import analyse
 
 EXAMPLES = {"memory": 1, "file": 0.1, "postgres": 0.06}  # of the profile's: as many as seconds allow
 PATIENT = settings(report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
-START = datetime(2026, 1, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 NAMES = ("ann", "bob")
-IDS = tuple(f"m{number}" for number in range(20))
-TEXTS = ("", "hello there", "Grüße aus 東京 😀", "100% of '; DROP TABLE messages; --")
-
-CALL_IDS = st.sampled_from(("c1", "c2"))
-CALL = st.builds(ToolCall, CALL_IDS, st.just("look"), st.just({"q": [1, None]}))
-RESULT = st.builds(ToolResult, CALL_IDS, st.just("look"), st.sampled_from((None, "found", {"n": 1})))
-PART = st.one_of(
-    CALL,
-    RESULT,
-    st.builds(TextPart, st.sampled_from(TEXTS)),
-    st.builds(ReasoningPart, st.just("hm"), st.sampled_from((None, "proof"))),
-)
-MESSAGE = st.builds(
-    Message,
-    st.sampled_from(ROLES),
-    st.one_of(st.sampled_from(TEXTS), st.tuples(PART), st.tuples(PART, PART)),
-    id=st.sampled_from(IDS),
-    metadata=st.sampled_from((None, {"b": 1, "a": [2.5, "x"]})),
-    created_at=st.integers(-2, 5).map(lambda hours: START + timedelta(hours=hours)),
-    origin=st.sampled_from((None, *ORIGINS)),
-)
-TURN = st.lists(MESSAGE, min_size=1, max_size=4, unique_by=lambda message: message.id)
-TOOL_PARTS = st.lists(
-    st.one_of(
-        st.tuples(CALL), st.tuples(RESULT), st.tuples(RESULT, RESULT), st.tuples(RESULT, CALL), st.just(())
-    ),
-    min_size=2,
-    max_size=9,
-)
-LIFETIME = st.sampled_from((None, None, timedelta(microseconds=1), HOUR, 2 * HOUR))
-PICKS = st.sets(st.integers(0, 9), min_size=1, max_size=6)
-SOME_IDS = st.lists(st.sampled_from((*IDS, "not there")), max_size=5)
-AROUND = st.tuples(st.integers(0, 2), st.integers(0, 2))
-TITLE = st.none() | st.sampled_from(TEXTS)
-METADATA = st.none() | st.sampled_from(({}, {"tags": ["x"]}))
-VALUE = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers() | st.sampled_from(TEXTS), max_size=2)
 
 
 class Who(NamedTuple):
