@@ -24,6 +24,8 @@ from recollect.memory.history import MessageHistoryProcessor, MessagePersistence
 from recollect.memory.memory import Memory
 from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor
+from recollect.memory.user_memory import UserMemoryProcessor
+from recollect.memory.user_state import UserStateGuard
 from recollect.memory.working_memory import WorkingMemoryProcessor
 from recollect.messages import (
     FilePart,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from recollect.guards.parallel import Parallel
     from recollect.guards.pii.detector import PIIDetector
     from recollect.guards.span_guard import SpanGuard
-    from recollect.guards.token_limiter import TokenLimiterProcessor
+    from recollect.guards.token_limiter import TokenLimiterProcessor, count_tokens
     from recollect.guards.tool_call_filter import ToolCallFilterProcessor
     from recollect.guards.unicode_normalizer import UnicodeNormalizer
     from recollect.runtime.loader import EngineLoader
@@ -111,9 +113,12 @@ __all__ = [
     "Trace",
     "TripWire",
     "UnicodeNormalizer",
+    "UserMemoryProcessor",
+    "UserStateGuard",
     "WorkingMemory",
     "WorkingMemoryProcessor",
     "__version__",
+    "count_tokens",
     "open_store",
     "users",
 ]

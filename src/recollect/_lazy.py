@@ -14,7 +14,7 @@ LAZY = {
     "recollect.guards.parallel": ("Parallel",),
     "recollect.guards.pii.detector": ("PIIDetector",),
     "recollect.guards.span_guard": ("SpanGuard",),
-    "recollect.guards.token_limiter": ("TokenLimiterProcessor",),
+    "recollect.guards.token_limiter": ("TokenLimiterProcessor", "count_tokens"),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
     "recollect.runtime.loader": ("EngineLoader",),

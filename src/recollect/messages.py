@@ -31,7 +31,7 @@ Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 Origin: TypeAlias = Literal["input", "response", "memory", "system"]
 """Where a message came from; `memory` marks messages that memory inserted for one run."""
 
-Kind: TypeAlias = Literal["recalled", "working_memory", "other_threads", "snapshot", "skill"]
+Kind: TypeAlias = Literal["recalled", "working_memory", "user_memory", "other_threads", "snapshot", "skill"]
 """The content of a message that memory made for one run; such messages are never stored."""
 
 ROLES: tuple[str, ...] = get_args(Role)

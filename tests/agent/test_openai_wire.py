@@ -35,6 +35,7 @@ CALLS = Say(
     calls=[("call_a", "add", ['{"a": 2', ', "b": 2}']), ("call_b", "add", ['{"a": 3, "b": 4}'])],
 )
 ANSWER = Say(texts=["They are ", "4 and ", "7."])
+NAME = {"template": "name: {{name}}", "tool": True}
 FINE = Say(texts=["You are ", "welcome."])
 
 
@@ -100,6 +101,35 @@ async def test_tool_round_and_second_turn_go_over_the_wire(mode: Mode) -> None:
         "user",
         "assistant",
     ]
+
+
+@both_modes
+async def test_parts_of_the_prompt_go_over_the_wire_in_order(mode: Mode) -> None:
+    """Instructions, working memory, history, recalled messages, prompt; of two turns most is the same."""
+    async with (
+        chat_server(FINE) as server,
+        Memory(semantic_recall=True, embedder=None, last_messages=2, working_memory=NAME) as memory,
+        agent_on(server, memory=memory) as agent,
+    ):
+        await memory.update_working_memory({"name": "Ada"}, **ADA)
+        await memory.add_message("user", "The cello is in the attic.", user_id="ada", thread_id="another")
+        await memory.save_messages([Message("user", "Hello"), Message("assistant", "Hi")], **ADA)
+        await answer(agent, mode, "Where is the cello?", **ADA)
+    (request,) = server.requests
+    said = [(message["role"], message["content"]) for message in request["messages"]]
+    assert said[0] == ("system", "Be brief.")
+    assert "name: Ada" in said[1][1]
+    assert said[2:4] == [("user", "Hello"), ("assistant", "Hi")]
+    assert "in the attic" in said[4][1]
+    assert said[5:] == [("user", "Where is the cello?")]
+
+
+async def test_instructions_come_before_other_system_messages_on_the_wire() -> None:
+    """A caller's system message follows them."""
+    async with chat_server(FINE) as server, agent_on(server) as agent:
+        await agent.generate([Message("system", "Speak Dutch."), Message("user", "hi")])
+    contents = [message["content"] for message in server.requests[0]["messages"]]
+    assert contents == ["Be brief.", "Speak Dutch.", "hi"]
 
 
 @both_modes

@@ -23,9 +23,10 @@ from recollect import (
     ToolResult,
     TripWire,
 )
+from recollect.guards.token_limiter import count_tokens
 from recollect.pipeline.processor import TextDelta
 from recollect.testing import ScriptedModel
-from recollect.text.tokens import count_tokens, truncate
+from recollect.text.tokens import truncate
 
 pytestmark = pytest.mark.anyio
 
@@ -320,3 +321,12 @@ def test_id_can_be_chosen() -> None:
     """Two limiters may stand in one list."""
     agent = Agent(output_processors=[TokenLimiterProcessor(5), TokenLimiterProcessor(3, id="second")])
     assert agent is not None
+
+
+def test_limit_has_a_default_and_messages_are_counted_whole() -> None:
+    """A limiter needs no arguments; a message counts with its tool calls, a text as it is."""
+    TokenLimiterProcessor()
+    text = "one two three"
+    call = Message("assistant", [TextPart(text), ToolCall("c", "find", {"q": "x"})])
+    assert count_tokens(Message("user", text)) == count_tokens(text) == 3
+    assert count_tokens(call) > count_tokens(text)

@@ -124,6 +124,15 @@ async def test_threads_are_made_when_given_to_the_memory(store: Store) -> None:
     }
 
 
+async def test_threads_may_be_given_whole(store: Store) -> None:
+    """A thread of another memory keeps its title and metadata."""
+    source = Memory(user_id="ada")
+    made = await source.save_thread(thread_id="a", title="Mine", metadata={"tags": ["x"]})
+    copy = Memory(store, user_id="ada", threads=[made, "b"])
+    found = {thread.id: (thread.title, thread.metadata) for thread in await copy.list_threads()}
+    assert found == {"a": ("Mine", {"tags": ["x"]}), "b": ("New Conversation", {})}
+
+
 async def test_users_do_not_see_each_other(store: Store) -> None:
     """Another user's thread of the same name is another thread; tenants and apps are apart too."""
     memory = Memory(store, tenant_id=PER_CALL, user_id="ada")

@@ -1,8 +1,9 @@
 """What a user said in other threads, old memory processors, and the fence around what memory says."""
 
+import asyncio
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
@@ -153,6 +154,24 @@ async def test_old_processors_still_work_with_a_warning(store: Store, mode: Mode
     assert texts(model.shown[0]) == [("user", "m3"), ("user", "hi")]
     assert keep.seen == [(5, "be kind", "", 1)]
     assert len(await memory.get_messages(**ADA)) == 6
+
+
+class Waits(KeepLast):
+    """An old memory processor that is async."""
+
+    async def process(self, messages: list[Message], **facts: Any) -> list[Message]:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] - async
+        """Do the same, later."""
+        await asyncio.sleep(0)
+        return super().process(messages, **facts)
+
+
+async def test_old_processors_may_be_async(store: Store) -> None:
+    """What they return is awaited."""
+    memory = old_memory(store, Waits())
+    await memory.save_messages([Message("user", f"m{n}") for n in range(4)], **ADA)
+    model = model_of("ok")
+    await Agent(model, memory=memory).generate("hi", **ADA)
+    assert texts(model.shown[0]) == [("user", "m3"), ("user", "hi")]
 
 
 class Returns:

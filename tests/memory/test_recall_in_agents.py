@@ -46,7 +46,7 @@ async def test_history_is_not_recalled_a_second_time(memory: Memory, mode: Mode)
     agent = Agent(model, memory=memory)
     await answer(agent, mode, "Tell me of the API")
     await answer(agent, mode, "And the API again?")
-    context = model.shown[1][0].text
+    (context,) = [message.text for message in model.shown[1] if message.kind == "recalled"]
     assert "API guide" in context
     assert "The API is blue." not in context
     assert sum("The API is blue." in message.text for message in model.shown[1]) == 1

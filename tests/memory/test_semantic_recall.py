@@ -9,7 +9,7 @@ from tests.support.contexts import context, new_run
 from tests.support.embedders import Broken, Words
 from tests.support.recallers import NOW, OLD, SAID, embedded_recaller, run_of_ada, show_recalled
 
-from recollect import InvalidArgumentError, Message, Store
+from recollect import Agent, InvalidArgumentError, Message, Store
 from recollect.memory.semantic_recall import SemanticRecallProcessor
 from recollect.recall.embedding.embedder import choose_embedder
 from recollect.recall.recaller import Recaller
@@ -31,6 +31,18 @@ async def test_last_message_is_the_question_when_there_are_several(store: Store,
     text = await show_recalled(processor, "Who plays the cello?", None, Message("user", "Is the dog afraid?"))
     assert "cello" in text
     assert "dog" not in text
+
+
+async def test_two_of_them_show_nothing_twice_when_they_have_ids(store: Store, recaller: Recaller) -> None:
+    """Each has its own options and its own message; what the first has shown the second leaves out."""
+    run, prompt = context(run_of_ada()), [Message("user", "Who plays the cello?")]
+    narrow = SemanticRecallProcessor(store, recaller=recaller, top_k=1, message_range=0)
+    wide = SemanticRecallProcessor(store, recaller=recaller, top_k=3, message_range=0, id="wide")
+    Agent("offline", input_processors=[narrow, wide])
+    first, second, _ = await wide.process_input(await narrow.process_input(prompt, run), run)
+    assert (first.id, second.id) == ("run:semantic-recall", "run:wide")
+    assert "cello" in first.text
+    assert "cello" not in second.text
 
 
 async def test_nothing_is_searched_when_the_last_message_of_the_user_is_old(store: Store) -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.support.guards import SsnGuard
 
 from recollect import Agent, InvalidArgumentError, Memory, MessagePersistenceProcessor, Processor
+from recollect.pipeline.assembly import expand_providers
 
 SIDES = ("input", "output")
 
@@ -82,3 +83,40 @@ def test_two_memories_are_taken_when_each_serves_one_side() -> None:
 def test_provider_may_return_a_tuple() -> None:
     """Any sequence of processors will do."""
     Agent("offline", input_processors=[Provides((SsnGuard(),))])
+
+
+class Reads:
+    """A provider of the input side alone."""
+
+    def get_input_processors(self) -> list[Processor]:
+        """Return a guard."""
+        return [SsnGuard()]
+
+
+class Checks:
+    """A provider of the output side alone."""
+
+    def get_output_processors(self) -> list[Processor]:
+        """Return a guard."""
+        return [SsnGuard()]
+
+
+@pytest.mark.parametrize("provider", [Reads(), Checks()])
+def test_provider_of_one_side_has_no_processors_on_the_other(provider: Reads | Checks) -> None:
+    """It may be in both lists, or be the memory."""
+    counts = [len(expand_providers([provider], side)) for side in ("input", "output")]
+    assert sorted(counts) == [0, 1]
+    Agent("offline", memory=provider, input_processors=[provider], output_processors=[provider])
+
+
+def test_warning_says_what_to_add_when_a_memory_would_never_save(caplog: pytest.LogCaptureFixture) -> None:
+    """A memory in the input list alone is read only, which is seldom meant."""
+    memory = Memory()
+    Agent("offline", input_processors=[SsnGuard(), memory], output_processors=[memory])
+    Agent("offline", input_processors=[memory], memory=memory)
+    Agent("offline", input_processors=[Reads()])
+    assert caplog.messages == []
+    Agent("offline", input_processors=[memory])
+    (warning,) = caplog.messages
+    assert warning.startswith("Memory is in input_processors alone")
+    assert warning.endswith("put it into output_processors too, or pass it as memory=")

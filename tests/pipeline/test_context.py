@@ -55,3 +55,10 @@ def test_trip_is_json() -> None:
         "metadata": {"types": ["ssn"]},
         "released": 0,
     }
+
+
+def test_reason_is_made_up_when_a_processor_gives_none() -> None:
+    """It names the processor where it is known."""
+    with pytest.raises(TripWire, match=r"^tested stopped the run$"):
+        context(new_run()).abort()
+    assert TripWire().reason == "a processor stopped the run"

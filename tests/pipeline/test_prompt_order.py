@@ -1,10 +1,12 @@
 """The order of what a model is shown."""
 
+from itertools import permutations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message
-from recollect.pipeline.prompt_order import ContextBuilder
+from recollect.pipeline.prompt_order import ContextBuilder, insert
 
 IN_ORDER = [
     Message("system", "snapshot", id="r:snapshot", origin="system"),
@@ -35,3 +37,27 @@ def test_ordering_loses_nothing_and_keeps_the_order_within_a_kind(messages: list
         kind = [m.id for m in messages if RANKS[m.id] == rank]
         assert [m.id for m in ordered if RANKS[m.id] == rank] == kind
     assert ContextBuilder.build_messages(ordered) == ordered
+
+
+def test_memory_brings_its_messages_in_one_order_whatever_runs_first() -> None:
+    """Working memory, user memory, other threads, the caller's rules, history, recalled, this turn."""
+    caller = [
+        Message("system", "rules", id="rules"),
+        Message("user", "sent again", id="old"),
+        Message("assistant", "yes", id="answer"),
+        Message("user", "now", id="now"),
+    ]
+    brought = [
+        Message("system", "wm", id="wm", origin="memory", kind="working_memory"),
+        Message("system", "um", id="um", origin="memory", kind="user_memory"),
+        Message("system", "ot", id="ot", origin="memory", kind="other_threads"),
+        Message("user", "earlier", id="history", origin="memory"),
+        Message("system", "found", id="found", origin="memory", kind="recalled"),
+    ]
+    expected = ["wm", "um", "ot", "rules", "history", "old", "answer", "found", "now"]
+    for order in permutations(brought):
+        prompt = caller
+        for message in order:
+            prompt = insert(prompt, [message])
+        assert [message.id for message in prompt] == expected
+    assert insert(caller, []) == caller

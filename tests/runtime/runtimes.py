@@ -118,11 +118,8 @@ class WireModel:
             parts = [
                 part for message in messages if isinstance(message, ModelRequest) for part in message.parts
             ]
-            instructions = [
-                m.instructions for m in messages if isinstance(m, ModelRequest) and m.instructions
-            ]
             own = [part.content for part in parts if isinstance(part, SystemPromptPart)]
-            self.system.append("\n".join([*instructions, *own]))
+            self.system.append("\n".join(own))
             self.sent.append([str(part.content) for part in parts if isinstance(part, UserPromptPart)])
             yield self.replies[min(len(self.sent), len(self.replies)) - 1]
 

@@ -12,9 +12,9 @@ from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
-from recollect.pipeline.assembly import Item, expand_providers
+from recollect.pipeline.assembly import Item, Provider, expand_providers, warn_if_unsaved
 from recollect.pipeline.context import Ids, RunIds, RunState, parse_run_ids
-from recollect.pipeline.processor import Processor, ProcessorProvider, ToolProvider
+from recollect.pipeline.processor import InputProvider, OutputProvider, Processor, ToolProvider
 from recollect.pipeline.run import PipelineRun
 from recollect.trace import Trace
 from recollect.validation import check_int, check_model, check_text
@@ -40,7 +40,7 @@ class Agent:
         *,
         instructions: str = "",
         tools: Sequence[Callable[..., object]] = (),
-        memory: Memory | ProcessorProvider | None = None,
+        memory: Memory | Provider | None = None,
         input_processors: Sequence[Item] = (),
         output_processors: Sequence[Item] = (),
         max_steps: int = _DEFAULT_MAX_STEPS,
@@ -59,6 +59,7 @@ class Agent:
         provider = _check_memory(memory)
         self._input_side = expand_providers(input_processors, "input", provider)
         self._output_side = expand_providers(output_processors, "output", provider)
+        warn_if_unsaved(input_processors, self._output_side)
         # Memory writes on the output side, so its tools are of use only there.
         owners = [processor for processor in self._output_side if isinstance(processor, ToolProvider)]
         self._tools = (*_check_tools(tools), *(tool for owner in owners for tool in owner.get_tools()))
@@ -267,7 +268,7 @@ def _check_context(context: object) -> dict[str, object]:
     return dict(cast("Mapping[str, object]", context))
 
 
-def _check_memory(memory: object) -> ProcessorProvider | None:
+def _check_memory(memory: object) -> Provider | None:
     """Return the value of `memory=`; common mistakes raise with advice."""
     if memory is None:
         return None
@@ -279,6 +280,6 @@ def _check_memory(memory: object) -> ProcessorProvider | None:
         raise InvalidArgumentError(
             "memory", "is a processor; use a Memory, and put processors into the lists"
         )
-    if not isinstance(memory, ProcessorProvider):
+    if not isinstance(memory, InputProvider | OutputProvider):
         raise InvalidArgumentError("memory", f"is a {type(memory).__name__}; use a Memory")
     return memory

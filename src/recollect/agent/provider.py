@@ -255,9 +255,15 @@ def _fail(call: ToolCall, problem: str) -> ToolResult:
 def to_model_messages(
     messages: Sequence[Message], instructions: str, said: Mapping[str, object]
 ) -> list[pa.ModelMessage]:
-    """Convert messages to Pydantic AI's, without tool calls and results that lack each other."""
+    """Convert messages to Pydantic AI's, without tool calls and results that lack each other.
+
+    Instructions are the first system prompt. As `ModelRequest.instructions`, most providers' mappings would
+    put them after all others.
+    """
     paired = _find_pairs(messages)
     out: list[pa.ModelMessage] = []
+    if instructions:
+        out.append(pa.ModelRequest(parts=[pa.SystemPromptPart(instructions)]))
     for message in messages:
         if message.role == "assistant":
             is_answered = all((message.id, call.id) in paired for call in message.tool_calls)
@@ -270,8 +276,6 @@ def to_model_messages(
             out.append(pa.ModelRequest(parts=cast("list[pa.ModelRequestPart]", parts)))
     if not out or not isinstance(out[-1], pa.ModelRequest):
         out.append(pa.ModelRequest(parts=[]))
-    last = cast("pa.ModelRequest", out[-1])
-    out[-1] = pa.ModelRequest(parts=last.parts, instructions=instructions or None)
     return out
 
 

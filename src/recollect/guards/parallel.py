@@ -12,7 +12,7 @@ from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import HOOKS, id_of
 from recollect.pipeline.context import RunContext, TripWire
 from recollect.pipeline.input import run_hook, run_on_messages
-from recollect.pipeline.processor import Processor, ProcessorProvider, StreamPart, is_changed
+from recollect.pipeline.processor import InputProvider, OutputProvider, Processor, StreamPart, is_changed
 
 _ON_MESSAGES = ("process_input", "process_output_result")
 _ON_STREAM = ("process_output_stream", "finish_output_stream")
@@ -166,7 +166,7 @@ def _check_member(guard: object) -> Processor:
     name = guard.__name__ if isinstance(guard, type) else type(guard).__name__
     if isinstance(guard, type) and issubclass(guard, Processor):
         raise InvalidArgumentError("guards", f"{name} is a class; make one: {name}()")
-    if isinstance(guard, ProcessorProvider):
+    if isinstance(guard, InputProvider | OutputProvider):
         raise InvalidArgumentError(
             "guards",
             f"{name} is memory or another provider, which cannot run beside guards; put it after them",

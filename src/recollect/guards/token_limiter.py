@@ -9,14 +9,37 @@ from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall,
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.prompt_order import find_turn_start
-from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
+from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter
+from recollect.text.tokens import count_tokens as count_text_tokens
 from recollect.tool_pairs import assign_units
 from recollect.validation import check_choice, check_int
 
 LimitStrategy: TypeAlias = Literal["truncate", "abort"]
 """What happens to text beyond the limit: it is cut off, or the run is stopped."""
 
+DEFAULT_LIMIT = 8_192
+"""The limit of a limiter that was given none."""
+
 _FILE_TOKENS = 765  # about what providers count for an image
+
+
+def count_tokens(content: str | Message, encoding: Encoding = "o200k") -> int:
+    """Return the number of tokens of a text, or of all parts of a message."""
+    if isinstance(content, Message):
+        return sum(_count_part(part, encoding) for part in content.parts)
+    return count_text_tokens(content, encoding)
+
+
+def _count_part(part: Part, encoding: Encoding) -> int:
+    match part:
+        case TextPart(text) | ReasoningPart(text):
+            return count_text_tokens(text, encoding)
+        case ToolCall():
+            return count_text_tokens(part.name + _to_json(dict(part.arguments)), encoding)
+        case ToolResult():
+            return count_text_tokens(part.name + _to_json(part.content), encoding)
+        case _:
+            return _FILE_TOKENS
 
 
 class TokenLimiterProcessor(StreamGuard):
@@ -36,7 +59,7 @@ class TokenLimiterProcessor(StreamGuard):
 
     def __init__(
         self,
-        limit: int,
+        limit: int = DEFAULT_LIMIT,
         strategy: LimitStrategy = "truncate",
         *,
         encoding: Encoding = "o200k",
@@ -56,7 +79,7 @@ class TokenLimiterProcessor(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Show the model the newest messages that fit; what has to stay and does not fit stops the run."""
-        costs = [self._count_message(message) for message in messages]
+        costs = [self._overhead + count_tokens(message, self._encoding) for message in messages]
         excess = sum(costs) + count_tokens(ctx.instructions, self._encoding) - self._limit
         if excess <= 0:
             return messages
@@ -106,20 +129,6 @@ class TokenLimiterProcessor(StreamGuard):
             else:
                 parts.append(part)
         return message if tuple(parts) == message.parts else message.replace(content=parts)
-
-    def _count_message(self, message: Message) -> int:
-        return self._overhead + sum(self._count_part(part) for part in message.parts)
-
-    def _count_part(self, part: Part) -> int:
-        match part:
-            case TextPart(text) | ReasoningPart(text):
-                return count_tokens(text, self._encoding)
-            case ToolCall():
-                return count_tokens(part.name + _to_json(dict(part.arguments)), self._encoding)
-            case ToolResult():
-                return count_tokens(part.name + _to_json(part.content), self._encoding)
-            case _:
-                return _FILE_TOKENS
 
 
 class _LimitedText:

@@ -1,6 +1,7 @@
 """The adapter for `Memory(processors=…)`, the deprecated form: objects with one method, `process`."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from inspect import isawaitable
 from typing import Literal, Protocol
 
 from recollect.messages import Message
@@ -19,8 +20,11 @@ class LegacyMemoryProcessor(Protocol):
         system_message: str,
         memory_system_message: str,
         new_messages: list[Message],
-    ) -> list[Message]:
-        """Return the messages to show, out of the remembered ones and the new ones after them."""
+    ) -> list[Message] | Awaitable[list[Message]]:
+        """Return the messages to show, out of the remembered ones and the new ones after them.
+
+        It may be an async method.
+        """
         ...
 
 
@@ -50,6 +54,7 @@ class LegacyProcessorAdapter(Processor):
                 memory_system_message=system,
                 new_messages=list(new.values()),
             )
+            answer = await answer if isawaitable(answer) else answer
             given = {message.id: message for message in check_messages(answer, self, "process")}
             remembered = [message for name, message in given.items() if name not in new]
             new = {name: given.get(name, message) for name, message in new.items()}

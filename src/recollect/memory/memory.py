@@ -25,6 +25,7 @@ from recollect.memory.history import (
 from recollect.memory.legacy_processors import LegacyMemoryProcessor, LegacyProcessorAdapter
 from recollect.memory.other_threads import OtherThreadsProcessor
 from recollect.memory.semantic_recall import SemanticRecallProcessor, new_recaller
+from recollect.memory.user_memory import UserMemoryProcessor
 from recollect.memory.working_memory import WorkingMemoryProcessor, parse_working_memory_options
 from recollect.messages import Message, Role
 from recollect.pipeline.context import Ids, RunIds, UserIds, choose_user_id, parse_run_ids
@@ -40,7 +41,7 @@ from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope, TenantId
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
-from recollect.validation import check_choice, check_id, check_int, check_list, check_text
+from recollect.validation import check_choice, check_flag, check_id, check_int, check_list, check_text
 from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Memory:
         semantic_recall: bool | Mapping[str, Any] | RecallSettings = False,
         embedder: object = UNSET,
         working_memory: object = None,
-        threads: Sequence[str] = (),
+        user_memory: bool = False,
+        threads: Sequence[str | Thread] = (),
         processors: Sequence[LegacyMemoryProcessor] = (),
         ttl: timedelta | None = None,
         tenant_id: TenantId | PerCall = None,
@@ -78,7 +80,8 @@ class Memory:
         `last_messages` is how many messages of the thread the model is shown (False: none), `other_threads`
         how many of the user's other threads. `semantic_recall` finds messages related to the prompt;
         `embedder` compares their meanings (None: search by words alone). `working_memory` is a template, a
-        Pydantic model class, or a dict of options of `WorkingMemoryProcessor`. Missing `threads` are created.
+        Pydantic model class, or a dict of options of `WorkingMemoryProcessor`. `user_memory` shows what
+        `users.set_memory` has stored about the user. Missing `threads` are created, named by their ids.
         Messages expire after `ttl`: then no read returns them, and a later write removes them.
 
         On a file or a server a memory needs `user_id` (`resource_id` means the same), here or with each call.
@@ -102,7 +105,8 @@ class Memory:
         self._working_memory = (
             None if options is None else WorkingMemoryProcessor(self._handle, **options, **self._ids())
         )
-        self._threads = tuple(check_id(name, "threads") for name in check_list(threads, "threads"))
+        self._shows_user_memory = check_flag(user_memory, "user_memory")
+        self._threads = tuple(_check_thread(thread) for thread in check_list(threads, "threads"))
         self._legacy_processors = _check_legacy(processors)
         if processors:
             warnings.warn(
@@ -121,6 +125,8 @@ class Memory:
         found.append(MessageHistoryProcessor(self._handle, last_messages=self._last_messages, **ids))
         if self._recall is not None:
             found.append(self._make_recall_processor(self._recall))
+        if self._shows_user_memory:
+            found.append(UserMemoryProcessor(self._handle, **ids))
         if self._working_memory is not None:
             found.append(self._working_memory)
         if self._legacy_processors:
@@ -401,8 +407,8 @@ class Memory:
 
     async def _create_threads(self, store: Store) -> None:
         scope = self._resolve_scope(RunIds())
-        for thread_id in self._threads:
-            await store.create_thread(scope=scope.with_thread(thread_id))
+        for thread_id, title, metadata in self._threads:
+            await store.create_thread(title=title, metadata=metadata, scope=scope.with_thread(thread_id))
 
 
 def _fill_in_ids(given: Owner, *, is_in_memory: bool) -> Owner:
@@ -411,6 +417,13 @@ def _fill_in_ids(given: Owner, *, is_in_memory: bool) -> Owner:
         own = f"memory-{secrets.token_hex(8)}"
         return replace(given, user_id=own, thread_id=given.thread_id or own)
     return replace(given, thread_id=given.thread_id or DEFAULT_THREAD)
+
+
+def _check_thread(thread: str | Thread) -> tuple[str, str | None, Mapping[str, object] | None]:
+    """Return the id of a thread, and the title and metadata to create it with."""
+    if isinstance(thread, Thread):
+        return thread.id, thread.title, thread.metadata
+    return check_id(thread, "threads"), None, None
 
 
 def _check_last_messages(last_messages: int | bool | None) -> int | None:  # noqa: FBT001 - own value

@@ -10,7 +10,7 @@ Recalled messages are dated and shown once each, grouped by thread; those of thi
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
 from recollect.errors import EmbedderChangedError, StorageError
 from recollect.memory.base import MemoryProcessor, OwnerIds
@@ -24,6 +24,7 @@ from recollect.recall.settings import (
 )
 from recollect.scope import UNSET
 from recollect.text.quoting import fence, quote, quote_inline
+from recollect.validation import check_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -58,13 +59,16 @@ class SemanticRecallProcessor(MemoryProcessor):
         scope: SearchScope = "resource",
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,
+        id: str | None = None,  # noqa: A002 - the field's name
         **owner: Unpack[OwnerIds],
     ) -> None:
         """Take a store, its URL or a path, an embedder (None: words alone), search options and owner's ids.
 
         With `explain` the trace has the scores of each recalled message. `recaller` shares one that exists.
+        A second one in a list, with other options, needs an `id` of its own; nothing is shown twice.
         """
         super().__init__(store, **owner)
+        self.id = self.id if id is None else check_id(id, "id")
         self._settings = RecallSettings(top_k, threshold, scope, message_range, max_tokens)
         self._explain = explain
         self._recaller = recaller or new_recaller(self._handle, embedder)
@@ -86,7 +90,7 @@ class SemanticRecallProcessor(MemoryProcessor):
             ctx.note(note)
         if self._explain:
             ctx.set_details(found.to_dict(with_text=False))
-        return _insert_recalled(messages, found, scope, ctx.run_id)
+        return _insert_recalled(messages, found, scope, f"{ctx.run_id}:{self.id}")
 
     async def _search(self, question: str, scope: Scope, messages: list[Message]) -> Recall:
         # Messages that history shows are excluded, so that they do not use up `top_k`.
@@ -102,8 +106,12 @@ def _get_question(messages: list[Message]) -> str:
     return said[-1].strip() if said else ""
 
 
-def _insert_recalled(messages: list[Message], found: Recall, scope: Scope, run_id: str) -> list[Message]:
+def _insert_recalled(messages: list[Message], found: Recall, scope: Scope, message_id: str) -> list[Message]:
     shown = {message.id for message in messages}
+    for message in messages:
+        shown.update(
+            cast("list[str]", message.metadata.get("recalled", ())) if message.kind == "recalled" else ()
+        )
     lines = format_recalled(found, scope.thread_id, shown)
     if not lines:
         return messages
@@ -111,7 +119,7 @@ def _insert_recalled(messages: list[Message], found: Recall, scope: Scope, run_i
     recalled = Message(
         "system",
         frame_parts(fence(LABEL, lines)),
-        id=f"{run_id}:semantic-recall",
+        id=message_id,
         metadata={"recalled": [hit.message.id for hit in found]},
         origin="memory",
         kind="recalled",

@@ -1,12 +1,18 @@
 """Turns the caller's list into the processors that run, in order."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError
-from recollect.pipeline.processor import Processor, ProcessorProvider
+from recollect.pipeline.processor import InputProvider, OutputProvider, Processor
 
-Item: TypeAlias = Processor | ProcessorProvider
+_log = logging.getLogger("recollect")
+
+Provider: TypeAlias = InputProvider | OutputProvider
+"""Something that a list replaces by its processors; it may have those of one side only."""
+
+Item: TypeAlias = Processor | Provider
 """An item of a processor list."""
 
 Side: TypeAlias = Literal["input", "output"]
@@ -24,9 +30,7 @@ HOOKS: Mapping[Side, Sequence[str]] = {
 """The hooks of each side."""
 
 
-def expand_providers(
-    items: Sequence[Item], side: Side, memory: ProcessorProvider | None = None
-) -> list[Processor]:
+def expand_providers(items: Sequence[Item], side: Side, memory: Provider | None = None) -> list[Processor]:
     """Return the processors of a list, each provider replaced by its own.
 
     `memory` goes after the guards and, on the input side, before the first processor with `after_memory`,
@@ -41,6 +45,19 @@ def expand_providers(
     return [processor for processor, _ in found]
 
 
+def warn_if_unsaved(items: Sequence[Item], output_side: Sequence[Processor]) -> None:
+    """Log a warning if an input list has a memory, and nothing on the output side stores turns."""
+    if any(processor.writes_memory for processor in output_side):
+        return
+    for item in items:
+        if isinstance(item, OutputProvider) and any(p.writes_memory for p in item.get_output_processors()):
+            _log.warning(
+                "%s is in input_processors alone, so it is read and nothing is saved; put it into "
+                "output_processors too, or pass it as memory=",
+                type(item).__name__,
+            )
+
+
 def id_of(processor: Processor) -> str:
     """Return the processor's id, or the name of its class."""
     return processor.id or type(processor).__name__
@@ -49,7 +66,10 @@ def id_of(processor: Processor) -> str:
 def _processors_of(item: Item, side: Side) -> list[Processor]:
     if isinstance(item, Processor):
         return [item]
-    found = item.get_input_processors() if side == "input" else item.get_output_processors()
+    if side == "input":
+        found = item.get_input_processors() if isinstance(item, InputProvider) else []
+    else:
+        found = item.get_output_processors() if isinstance(item, OutputProvider) else []
     return _check_processors(found, item, side)
 
 
@@ -73,7 +93,7 @@ def _find_memory_index(processors: Sequence[Processor], side: Side) -> int:
 
 
 def _is_item(value: object) -> bool:
-    return isinstance(value, Processor | ProcessorProvider) and not isinstance(value, type)
+    return isinstance(value, Processor | InputProvider | OutputProvider) and not isinstance(value, type)
 
 
 def _describe(value: object) -> str:

@@ -34,7 +34,11 @@ class TripWire(RecollectError):  # noqa: N818 - a trip is no fault of the progra
     code = "tripwire"
 
     def __init__(
-        self, reason: str, *, metadata: dict[str, object] | None = None, processor_id: str | None = None
+        self,
+        reason: str = "a processor stopped the run",
+        *,
+        metadata: dict[str, object] | None = None,
+        processor_id: str | None = None,
     ) -> None:
         """Take the reason; the chain fills in the processor's id."""
         super().__init__(reason)
@@ -190,9 +194,10 @@ class RunContext:
         """What has happened in the run so far."""
         return self._run.trace
 
-    def abort(self, reason: str, *, metadata: dict[str, object] | None = None) -> NoReturn:
+    def abort(self, reason: str | None = None, *, metadata: dict[str, object] | None = None) -> NoReturn:
         """Stop the run: nothing is saved, and the caller sees the reason."""
-        raise TripWire(reason, metadata=metadata, processor_id=self.processor_id)
+        why = f"{self.processor_id} stopped the run" if reason is None else reason
+        raise TripWire(why, metadata=metadata, processor_id=self.processor_id)
 
     def before_commit(self, read: Commit) -> None:
         """Stage a read of the store that must precede all writes of the turn, such as of the user's epoch."""

@@ -90,16 +90,26 @@ def is_changed(processor: "Processor", method: str, base: "type[Processor]") -> 
 
 
 @runtime_checkable
-class ProcessorProvider(Protocol):
-    """An item that a list replaces by its processors, such as a `Memory`."""
+class InputProvider(Protocol):
+    """An item that an input list replaces by its processors."""
 
     def get_input_processors(self) -> list[Processor]:
         """Return the processors for the input side."""
         ...
 
+
+@runtime_checkable
+class OutputProvider(Protocol):
+    """An item that an output list replaces by its processors."""
+
     def get_output_processors(self) -> list[Processor]:
         """Return the processors for the output side."""
         ...
+
+
+@runtime_checkable
+class ProcessorProvider(InputProvider, OutputProvider, Protocol):
+    """An item that lists replace by its processors, such as a `Memory`."""
 
 
 @runtime_checkable

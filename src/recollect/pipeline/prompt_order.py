@@ -1,7 +1,9 @@
 """The order of the prompt; this file alone decides it.
 
-An agent with a `Memory`: instructions, working memory, other threads, the caller's own system messages,
-recalled messages, history, this turn. Each processor of memory adds its messages by `insert`.
+An agent with a `Memory`: instructions, working memory, user memory, other threads, the caller's own system
+messages, history, recalled messages, this turn. What changes least comes first, because providers cache the
+beginning of a prompt: with recalled messages before the history, nearly nothing of the last turn's prompt
+would be the same. Each processor of memory adds its messages by `insert`, in whatever order they run.
 
 The runtime's agent: instructions, snapshot, skills, recalled memory, history, this turn. `ContextBuilder`
 puts them in that order.
@@ -17,17 +19,34 @@ from recollect.pipeline.processor import Processor
 
 def insert(messages: Sequence[Message], brought: Sequence[Message]) -> list[Message]:
     """Return a prompt with messages of memory, all of one kind, inserted where that kind belongs."""
-    place = _find_index(brought[0], messages) if brought else 0
+    if not brought:
+        return [*messages]
+    place = _find_index(_KINDS[brought[0].kind], messages)
     return [*messages[:place], *brought, *messages[place:]]
 
 
-def _find_index(brought: Message, messages: Sequence[Message]) -> int:
-    if brought.kind == "recalled":
-        return next((place for place, m in enumerate(messages) if m.role != "system"), 0)
-    if brought.kind is None:  # history
-        said = (place for place, m in enumerate(messages) if m.origin == "input" and m.role != "system")
-        return next(said, len(messages))
-    return 0
+_KINDS: dict[str | None, int] = {
+    "snapshot": 0,
+    "skill": 1,
+    "working_memory": 2,
+    "user_memory": 3,
+    "other_threads": 4,
+    None: 5,  # history
+    "recalled": 6,
+}
+"""The order of what memory brings, by kind."""
+
+
+def _find_index(rank: int, messages: Sequence[Message]) -> int:
+    if rank == _KINDS["recalled"]:  # a history that the caller sends comes before it too
+        return find_turn_start(messages)
+    return next((place for place, m in enumerate(messages) if _is_after(m, rank)), len(messages))
+
+
+def _is_after(message: Message, rank: int) -> bool:
+    if message.origin == "memory":
+        return _KINDS[message.kind] > rank
+    return message.role != "system" or rank < _KINDS[None]
 
 
 class ContextBuilder(Processor):

@@ -16,6 +16,7 @@ from recollect.backends.gateway.backend import MemoryGatewayBackend
 from recollect.backends.gateway.client import MemoryGatewayClient
 from recollect.backends.processor import BackendProcessor
 from recollect.concurrency.sync_face import ClosingFace, sync_method
+from recollect.memory.user_state import UserStateGuard
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config
@@ -132,6 +133,9 @@ class EngineLoader:
         search = SessionSearch(handle, config.scope)
         tools = [*load_tools(config.tools, config.base), *search.get_tools()]
         guards = make_guards(config.guards)
+        if config.halted_modes:
+            state = UserStateGuard(handle, modes=config.halted_modes, tenant_id=config.tenant_id)
+            guards.input_side.insert(0, state)
         shown = (*tools, *backend.get_tools())
         names = _list_names(shown)
         check_names(names)

@@ -73,13 +73,13 @@ async def test_applies_scope_filter_resource(store: Store, recaller: Recaller) -
 
 
 async def test_formats_results_as_system_message(store: Store, recaller: Recaller) -> None:
-    """The hits are one system message of memory's, fenced, behind other system messages, before the talk."""
+    """The hits are one system message of memory's, fenced, right before this turn's messages."""
     processor = SemanticRecallProcessor(store, recaller=recaller, top_k=1, message_range=0)
     rules, said = Message("system", "Be kind."), Message("user", "Earlier", origin="memory")
     messages = [rules, said, Message("user", "Who plays the cello?")]
     after = await processor.process_input(messages, context(run_of_ada()))
-    assert [after[0], *after[2:]] == messages
-    added = after[1]
+    assert [*after[:2], after[3]] == messages
+    added = after[2]
     assert (added.role, added.origin, added.id) == ("system", "memory", "run:semantic-recall")
     assert added.metadata == {"recalled": ["m0"]}
     lines = added.text.splitlines()

