@@ -39,7 +39,10 @@ def check_failure(done: "subprocess.CompletedProcess[str]", code: int, words: st
         (("--user", "ada", "--tenant", "1", "--system"), "tenant: give either --tenant TENANT or --system"),
         (("--user", "ada", "--tenant", ""), "tenant_id: must not be empty"),
         (("--user", "ada", "--tenant", "x" * 513), "tenant_id: is 513 bytes long; at most 512 are allowed"),
-        (("--user", "ada", "--tenant", "(system)"), "tenant_id: '(system)' is reserved for the tenant None"),
+        (
+            ("--user", "ada", "--tenant", "(system)"),
+            "tenant: '(system)' is reserved for the tenant None; use --system",
+        ),
         (("--user", "", "--system"), "user_id: must not be empty"),
     ],
 )

@@ -139,7 +139,7 @@ async def test_expired_messages_get_no_search_rows(
 async def test_top_k_is_full_again_when_a_message_expires_sooner_than_the_index_knows(
     store: Store, clock: ScriptedClock, recaller: Recaller
 ) -> None:
-    """A late tool result makes all from its call on expire too; a cached index learns that by a search."""
+    """A late tool result makes all from its call on expire too; a search that meets that searches again."""
     call = Message("assistant", [TextPart("cello cello"), ToolCall("c1", "lookup", {})])
     await store.append_turn([call], scope=ADA)
     await save(store, "the cello of the cellist", "a cello among many other words")
@@ -149,6 +149,17 @@ async def test_top_k_is_full_again_when_a_message_expires_sooner_than_the_index_
     await store.append_turn([result], scope=ADA, expires_at=store.clock() + HOUR)
     await save(store, "another cello, which stays", "and a cello on the stairs")
     clock.tick(3600)
-    assert len(await recaller.search("cello", settings, scope=ADA)) <= 2
     found = await recaller.search("cello", settings, scope=ADA)
     assert {hit.text for hit in found} == {"another cello, which stays", "and a cello on the stairs"}
+
+
+async def test_expired_vectors_of_another_model_stop_no_embedder(store: Store, clock: ScriptedClock) -> None:
+    """Nobody can find the message any more, so its vector cannot be mixed with others."""
+    await save(store, "The cello is in the attic.", hours=1)
+    for embedder in (Words(), Words("other")):
+        recaller = Recaller(StoreHandle(store), as_embedder(embedder))
+        await settle(recaller, store)
+        await recaller.close()
+        clock.tick(3600)
+        await store.append_turn([Message("user", "A violin.")], scope=ADA.with_thread("another"))
+    assert await store.count_unindexed("other", scope=ADA) == 1

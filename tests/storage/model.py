@@ -99,7 +99,7 @@ class ModelUser:
     def remove_expired(self) -> int:
         """Remove the expired messages of all threads, and return how many there were."""
         return sum(
-            thread.remove([kept for kept in thread.messages if kept.is_expired(self.now)], self.now)
+            thread.remove([kept for kept in thread.messages if kept.is_expired(self.now)])
             for thread in self.threads.values()
         )
 
@@ -285,7 +285,7 @@ class ModelUser:
         if not dry_run:
             self.remove_expired()
             for place, messages in old.items():
-                self.threads[place].remove(messages, self.now)
+                self.threads[place].remove(messages)
         return found
 
     def clear_history(self) -> int:
@@ -328,6 +328,7 @@ class ModelUser:
         """Return the time of the last write, as far as something of it is left."""
         times = [thread.updated_at for thread in self.threads.values()]
         times += [entry.updated_at for entry in self.memory.values()]
+        times += [datetime.fromisoformat(str(event["created_at"])) for event in self.events]
         return max([*times, self.state.updated_at] if self.state else times, default=None)
 
     # Export and import

@@ -151,12 +151,12 @@ class KeptThread:
         """Return the last messages before an index."""
         return self.whole(0 if limit is None else max(end - limit, 0), end)
 
-    def remove(self, gone: Iterable[KeptMessage], time: datetime) -> int:
-        """Remove messages; return how many there were."""
+    def remove(self, gone: Iterable[KeptMessage], time: datetime | None = None) -> int:
+        """Remove messages, at a time if somebody did so; return how many there were."""
         numbers = {kept.number for kept in gone}
         if numbers:
             self.messages = [kept for kept in self.messages if kept.number not in numbers]
-            self.updated_at = time
+            self.updated_at = time or self.updated_at
         return len(numbers)
 
     @property

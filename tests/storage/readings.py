@@ -134,7 +134,7 @@ def views_of(user: ModelUser) -> dict[str, object]:
         "events": [events_of(user, place, limit) for place in PLACES for limit in LIMITS],
         "unindexed": [user.unindexed(model, any_model=any_model) for model, any_model in UNINDEXED],
         "unindexed count": [len(user.unindexed(model)) for model in MODELS],
-        "summary": (len(user.threads), len(user.stored_messages()), user.last_activity_at())
+        "summary": (len(user.threads), len(user.all_messages()), user.last_activity_at())
         if user.is_known
         else None,
     }

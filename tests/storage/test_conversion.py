@@ -101,3 +101,16 @@ async def test_everything_is_kept_when_an_old_database_is_converted(old_url: str
         (user,) = await store.list_users(tenant_id=7)
         assert (user.messages, user.bytes) == (2, len("WhereHere?") + len('{"name":"Zoe"}'))
         assert (await store.append_turn([other.replace(id="new")], scope=scope))[0].number > 12
+
+
+async def test_database_of_fewer_migrations_is_not_converted(old_url: str) -> None:
+    """The error says what to do with it, and nothing is changed."""
+    if old_url.startswith("sqlite"):
+        connection = cast("Database", apsw.Connection(old_url.removeprefix("sqlite:///")))
+        connection.execute("DELETE FROM recollect_migrations WHERE number = 5").fetchall()
+        connection.close()
+    else:
+        with psycopg.connect(old_url) as server:
+            server.execute("DELETE FROM recollect.migrations WHERE number = 5")
+    with pytest.raises(OldDatabaseError, match=r"4 of the 5 migrations .* export its users"):
+        await convert_store(old_url)

@@ -11,6 +11,7 @@ from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.runtime.config.file import FOLDER
 from recollect.storage.opening import DATABASE_VARIABLE, database_url, open_store, sqlite_path
 from recollect.storage.store import Store
+from recollect.validation import SYSTEM_TENANT
 
 T = TypeVar("T")
 
@@ -40,6 +41,8 @@ def choose_tenant(tenant: str | None, *, system: bool) -> str | None:
     """Return the tenant; exactly one of the two options must be given, so that none is meant by accident."""
     if system == (tenant is not None):
         raise InvalidArgumentError("tenant", "give either --tenant TENANT or --system")
+    if tenant == SYSTEM_TENANT:
+        raise InvalidArgumentError("tenant", f"{tenant!r} is reserved for the tenant None; use --system")
     return tenant
 
 

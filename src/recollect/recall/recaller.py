@@ -108,14 +108,15 @@ class Recaller:
         async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
             self._catch_up(index, scope, store)
-            if self._embedder is None:
-                return await self._rank_and_read(search, index, None, store)
-            text = _choose_text_to_embed(search, index, self._embedder)
+            embedder = self._embedder
+            text = None if embedder is None else _choose_text_to_embed(search, index, embedder)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
-        vector = None if text is None else await self._embed(text, self._embedder, search)
+        vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
         async with cache.open_index(scope, store, refresh=False) as index:
-            if vector is not None:
-                index.check_model(self._embedder.model_id, len(vector))
+            found = await self._rank_and_read(search, index, vector, store)
+            if not index.is_stale:
+                return found
+        async with cache.open_index(scope, store) as index:  # a hit was gone: others take its place
             return await self._rank_and_read(search, index, vector, store)
 
     def schedule_indexing(self, scope: Scope, store: Store) -> None:
@@ -162,6 +163,8 @@ class Recaller:
     async def _rank_and_read(
         self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
     ) -> Recall:
+        if vector is not None and self._embedder is not None:
+            index.check_model(self._embedder.model_id, len(vector))
         started = time.perf_counter()
         mask = _select_rows(index, search, to_micros(store.clock()))
         args = (index, search.question, vector, mask, len(search.exclude))

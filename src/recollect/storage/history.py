@@ -13,7 +13,7 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.records import PrunedUser
 from recollect.storage.rows import decode_messages, to_micros
-from recollect.storage.turns import build_cleanup, prefix_bounds, remove_expired
+from recollect.storage.turns import THREAD, build_cleanup, prefix_bounds, remove_expired
 from recollect.storage.users import raise_epoch
 from recollect.validation import (
     MAX_POSITION,
@@ -27,7 +27,6 @@ from recollect.validation import (
 
 _MAX_IDS = 1000
 _QUICK_ROWS = 500  # more rows than this are read off the event loop
-_THREAD = ("app_id", "project_id", "thread_id")
 _POSITION, _RUN, _UNIT = 8, 10, 11  # indexes into the fragment `message_columns`
 
 
@@ -266,9 +265,8 @@ def _delete_units(keys: Params, units: Sequence[Params]) -> Transaction[int]:
     """Delete whole units with their search rows, and return how many messages they had."""
     gone = yield Step([Statement("delete_unit", unit) for unit in units])
     numbers = [row[0] for rows in gone for row in rows]
-    places = {tuple(unit[name] for name in _THREAD): unit for unit in units}
-    changed: list[Params] = [{**unit, "updated_at": keys["now"]} for unit in places.values()]
-    yield Step(build_cleanup(keys, numbers, changed))
+    threads = {tuple(unit[name] for name in THREAD) for unit in units}
+    yield Step(build_cleanup(keys, numbers, sorted(threads), updated_at=keys["now"]))
     yield from raise_epoch(keys)
     return len(numbers)
 
@@ -286,7 +284,7 @@ def _prune(keys: Params, *, dry_run: bool) -> Transaction[PrunedUser]:
     _, old, expired = yield Step(
         (
             Statement("lock_user", keys),
-            Statement("old_units", keys),
+            Statement("old_threads", keys),
             Statement("count_expired", keys),
         )
     )
@@ -294,9 +292,10 @@ def _prune(keys: Params, *, dry_run: bool) -> Transaction[PrunedUser]:
     if dry_run or found == (0, 0):
         raise Unchanged(found)
     yield from remove_expired(keys)
-    units: list[Params] = [{**keys, **dict(zip((*_THREAD, "unit"), row, strict=False))} for row in old]
-    if units:
-        yield from _delete_units(keys, units)
+    if old:
+        (gone,) = yield Step((Statement("delete_old", keys),))
+        yield Step(build_cleanup(keys, [row[0] for row in gone], [row[:3] for row in old]))
+        yield from raise_epoch(keys)
     return found
 
 

@@ -22,6 +22,7 @@ _BLOCK = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _OLD_LAYOUT = "0001_threads_and_messages"  # the first migration of databases from before the first release
+_OLD_MIGRATIONS = 5  # how many such a database has
 
 
 class Migration(NamedTuple):
@@ -90,6 +91,18 @@ def _as_literal(text: str) -> LiteralString:
 def is_old_layout(applied: Sequence[tuple[int, str]]) -> bool:
     """Whether the migrations of a database are those from before the first release."""
     return bool(applied) and applied[0][1] == _OLD_LAYOUT
+
+
+def find_old_layout(applied: Sequence[tuple[int, str]]) -> bool:
+    """Whether a database must be converted; raise if it is even older than what can be."""
+    if not is_old_layout(applied):
+        return False
+    if len(applied) < _OLD_MIGRATIONS:
+        raise OldDatabaseError(
+            f"the database has {len(applied)} of the {_OLD_MIGRATIONS} migrations that a conversion needs; "
+            "export its users with the recollect that wrote it, and import them here"
+        )
+    return True
 
 
 def check_convertible(longest_position: int) -> None:

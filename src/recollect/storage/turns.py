@@ -15,6 +15,9 @@ from recollect.storage.rows import decode_messages, decode_parts, encode_message
 from recollect.tool_pairs import assign_units, find_earlier_calls
 from recollect.validation import MAX_POSITION, check_int, check_optional_id, check_time
 
+THREAD = ("app_id", "project_id", "thread_id")
+"""The columns that name a thread of a user."""
+
 
 class Turns(StoreCore):
     """Appends messages to threads."""
@@ -256,19 +259,24 @@ def remove_expired(keys: Params) -> Transaction[int]:
     if not threads:
         return 0
     (gone,) = yield Step((Statement("delete_expired", keys),))
-    names = ("app_id", "project_id", "thread_id")
-    changed: list[Params] = [
-        {**keys, **dict(zip(names, row, strict=True)), "updated_at": keys["now"]} for row in threads
-    ]
-    yield Step(build_cleanup(keys, [row[0] for row in gone], changed))
+    # The epoch stays: indexes know when their messages expire.
+    yield Step(build_cleanup(keys, [row[0] for row in gone], threads))
     return len(gone)
 
 
-def build_cleanup(keys: Params, numbers: Sequence[int], threads: list[Params]) -> list[Statement]:
-    """Return the statements that follow the deletion of messages: search rows, and the threads' counts."""
+def build_cleanup(
+    keys: Params, numbers: Sequence[int], threads: Sequence[Row], *, updated_at: object = None
+) -> list[Statement]:
+    """Return the statements that follow the deletion of messages: search rows, and the threads' counts.
+
+    Without a time the threads do not count as updated: nobody did anything with them.
+    """
+    changed: list[Params] = [
+        {**keys, **dict(zip(THREAD, row, strict=True)), "updated_at": updated_at} for row in threads
+    ]
     return [
         Statement("delete_search_rows_of", {**keys, "numbers": json.dumps(list(numbers))}),
-        Statement("recount_thread", threads),
+        Statement("recount_thread", changed),
     ]
 
 

@@ -31,16 +31,16 @@ class UserEpochs(StoreCore):
     async def list_users(
         self, *, after: str | None = None, limit: int = _MAX_USERS, tenant_id: TenantId
     ) -> list[UserSummary]:
-        """Return the tenant's users who have data, sorted by id, those after an id.
+        """Return the tenant's users, sorted by id, those after an id; one without data until erased.
 
-        Messages that have expired count until a later write removes them. It names no user, so on a sharded
-        database it asks all shards.
+        It names no user, so on a sharded database it asks all shards.
         """
         tenant = Scope(check_tenant(tenant_id), "-")
         params = {
             "tenant_id": tenant.tenant_key,
             "after": "" if after is None else check_id(after, "after"),
             "limit": check_int(limit, "limit", maximum=_MAX_USERS),
+            "now": self._now(),
         }
         rows = await self._query("list_users", params, heavy=True)
         return [

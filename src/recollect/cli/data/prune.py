@@ -23,7 +23,7 @@ from recollect.scope import Scope, TenantId
 from recollect.storage.records import PrunedUser
 from recollect.storage.store import Store
 
-_AGE = re.compile(r"(\d{1,5})\s*([hdw])")  # at most 99,999 weeks, some 1,900 years
+_AGE = re.compile(r"([0-9]{1,5})\s*([hdw])")  # at most 99,999 weeks, some 1,900 years
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 Age = Annotated[
@@ -56,7 +56,12 @@ def prune(  # noqa: PLR0917 - one for each option
         return
     found = f"{total.old:,} messages older than {older_than} and {total.expired:,} expired ones"
     said = f"{found}, of {len(pruned):,} users."
-    write_lines(f"Deleted {said}" if yes else f"Would delete {said} Run it again with --yes to delete them.")
+    if yes:
+        write_lines(f"Deleted {said}")
+    elif pruned:
+        write_lines(f"Would delete {said} Run it again with --yes to delete them.")
+    else:
+        write_lines(f"Nothing to delete: there are {said}")
 
 
 def parse_age(text: str) -> timedelta:

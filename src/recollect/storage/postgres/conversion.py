@@ -8,7 +8,7 @@ from recollect.messages import now
 from recollect.storage.postgres.connection import MIGRATION_LOCK, Connection, describe_url, make_options
 from recollect.storage.postgres.faults import translate_error
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import check_convertible, is_old_layout, load_migrations, load_statements
+from recollect.storage.sql import check_convertible, find_old_layout, load_migrations, load_statements
 
 
 async def convert(url: str) -> bool:
@@ -31,7 +31,7 @@ async def _has_old_layout(connection: Connection) -> bool:
     if not (await cursor.fetchall())[0][0]:
         return False
     cursor = await connection.execute(load_statements("postgres")["applied_migrations"])
-    return is_old_layout([_as_pair(row) for row in await cursor.fetchall()])
+    return find_old_layout([_as_pair(row) for row in await cursor.fetchall()])
 
 
 def _as_pair(row: tuple[Any, ...]) -> tuple[int, str]:

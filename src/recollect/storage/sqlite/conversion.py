@@ -7,7 +7,7 @@ import apsw
 from recollect.errors import StorageCorruptError
 from recollect.messages import now
 from recollect.storage.rows import to_micros
-from recollect.storage.sql import check_convertible, is_old_layout, load_migrations, load_statements
+from recollect.storage.sql import check_convertible, find_old_layout, load_migrations, load_statements
 from recollect.storage.sqlite.connection import BUSY_SECONDS, DAMAGED_TEXT, Database, begin_writing, connect
 from recollect.storage.sqlite.faults import translate_error
 
@@ -39,7 +39,7 @@ def convert(path: str) -> bool:
 def _has_old_layout(connection: Database) -> bool:
     tables = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recollect_migrations'").fetchall()
     statements = load_statements("sqlite")
-    return bool(tables) and is_old_layout(connection.execute(statements["applied_migrations"]).fetchall())
+    return bool(tables) and find_old_layout(connection.execute(statements["applied_migrations"]).fetchall())
 
 
 def _convert(connection: Database) -> None:

@@ -34,6 +34,18 @@ CASE WHEN threads.expires_at <= %(now)s
 -- fragment: unexpired_message
 (messages.expires_at IS NULL OR messages.expires_at > %(now)s)
 
+-- fragment: content_bytes
+-- The bytes of some messages, as `encode_message` counts them.
+coalesce(sum(
+    octet_length(messages.text) + coalesce(octet_length(messages.parts::text), 0)
+    + coalesce(octet_length(messages.metadata::text), 0)
+), 0)::bigint
+
+-- fragment: thread_bytes
+CASE WHEN threads.expires_at <= %(now)s
+    THEN (SELECT {content_bytes} FROM recollect.messages WHERE {in_thread} AND {unexpired_message})
+    ELSE threads.bytes END
+
 -- fragment: thread_columns
 thread_id, app_id, project_id, title, metadata::text, created_at, updated_at,
 {last_message_at}, {message_count}, next_position

@@ -132,8 +132,21 @@ SELECT count(*) FROM recollect.messages WHERE {this_user} AND expires_at <= %(no
 -- name: delete_expired
 DELETE FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s RETURNING number
 
--- name: old_units
--- The units of a user whose messages were all written before a time, and how many messages each has.
-SELECT app_id, project_id, thread_id, unit, count(*) FROM recollect.messages
-WHERE {this_user} AND {unexpired}
-GROUP BY app_id, project_id, thread_id, unit HAVING max(created_at) < %(before)s
+-- fragment: old_messages
+-- The messages of a user whose units were all written before a time.
+(
+    SELECT app_id, project_id, thread_id, position FROM (
+        SELECT app_id, project_id, thread_id, position,
+            max(created_at) OVER (PARTITION BY app_id, project_id, thread_id, unit) AS newest
+        FROM recollect.messages WHERE {this_user} AND {unexpired}
+    ) AS dated WHERE newest < %(before)s
+) AS old
+
+-- name: old_threads
+-- The threads that have old messages, and how many.
+SELECT app_id, project_id, thread_id, count(*) FROM {old_messages} GROUP BY app_id, project_id, thread_id
+
+-- name: delete_old
+DELETE FROM recollect.messages
+WHERE {this_user} AND (app_id, project_id, thread_id, position) IN (SELECT * FROM {old_messages})
+RETURNING number

@@ -54,7 +54,11 @@ SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT %(limit)s) AS found
 -- name: newest_model
 -- Which model made the user's newest vector, and its number of bytes.
 SELECT model_id, octet_length(vector) FROM recollect.search_rows
-WHERE {this_user} AND segment = 0 AND vector IS NOT NULL ORDER BY number DESC LIMIT 1
+WHERE {this_user} AND segment = 0 AND vector IS NOT NULL AND EXISTS (
+    SELECT 1 FROM recollect.messages WHERE {this_user} AND messages.number = search_rows.number
+        AND {unexpired_message}
+)
+ORDER BY number DESC LIMIT 1
 
 -- name: present_numbers
 -- Which of some messages are still there, and are searched; numbers is a JSON list.

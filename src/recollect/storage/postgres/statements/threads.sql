@@ -43,12 +43,9 @@ RETURNING next_position - %(added)s, expires_at, NULL, NULL, NULL
 
 -- name: recount_thread
 UPDATE recollect.threads SET
-    updated_at = %(updated_at)s,
+    updated_at = coalesce(%(updated_at)s, updated_at),
     (message_count, bytes, expires_at) = (
-        SELECT count(*), coalesce(sum(
-            octet_length(text) + coalesce(octet_length(parts::text), 0)
-            + coalesce(octet_length(messages.metadata::text), 0)
-        ), 0), min(messages.expires_at)
+        SELECT count(*), {content_bytes}, min(messages.expires_at)
         FROM recollect.messages WHERE {this_thread}
     ),
     last_message_at = (

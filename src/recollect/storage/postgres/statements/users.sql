@@ -31,12 +31,13 @@ other.user_id = present.user_id AND other.tenant_id = %(tenant_id)s
 
 -- name: list_users
 -- The users of one tenant, a page at a time, with what is stored of each.
-SELECT present.user_id, count(threads.thread_id), coalesce(sum(threads.message_count), 0)::bigint,
-    coalesce(sum(threads.bytes), 0)::bigint, greatest(
+SELECT present.user_id, count(threads.thread_id), coalesce(sum({message_count}), 0)::bigint,
+    coalesce(sum({thread_bytes}), 0)::bigint, greatest(
         max(threads.updated_at),
         (SELECT max(updated_at) FROM recollect.user_memory AS other WHERE {same_user}),
         (SELECT max(updated_at) FROM recollect.user_state AS other WHERE {same_user}),
-        (SELECT max(updated_at) FROM recollect.working_memory AS other WHERE {same_user})
+        (SELECT max(updated_at) FROM recollect.working_memory AS other WHERE {same_user}),
+        (SELECT max(created_at) FROM recollect.events AS other WHERE {same_user})
     )
 FROM (
     SELECT user_id FROM recollect.users

@@ -67,11 +67,7 @@ FROM threads CROSS JOIN (
 ) AS old USING (user_id, tenant_id, app_id, project_id, thread_id)
 ORDER BY threads.key, old.position;
 
-UPDATE threads SET bytes = coalesce((
-    SELECT sum(
-        octet_length(text) + coalesce(octet_length(parts), 0) + coalesce(octet_length(messages.metadata), 0)
-    ) FROM messages WHERE {in_thread}
-), 0);
+UPDATE threads SET bytes = (SELECT {content_bytes} FROM messages WHERE {in_thread});
 
 INSERT INTO search_rows (place, kind, analyser, asks, term_hashes, term_counts)
 SELECT number << 8, 0, 1, instr(text, '?') > 0 OR instr(text, '？') > 0 OR instr(text, '؟') > 0,

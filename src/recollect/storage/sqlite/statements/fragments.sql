@@ -40,6 +40,17 @@ CASE WHEN threads.expires_at <= :now THEN (
 CASE WHEN threads.expires_at <= :now
     THEN (SELECT count(*) FROM messages WHERE {in_thread} AND {unexpired}) ELSE message_count END
 
+-- fragment: content_bytes
+-- The bytes of some messages, as `encode_message` counts them.
+coalesce(sum(
+    octet_length(messages.text) + coalesce(octet_length(messages.parts), 0)
+    + coalesce(octet_length(messages.metadata), 0)
+), 0)
+
+-- fragment: thread_bytes
+CASE WHEN threads.expires_at <= :now
+    THEN (SELECT {content_bytes} FROM messages WHERE {in_thread} AND {unexpired}) ELSE threads.bytes END
+
 -- fragment: thread_columns
 thread_id, app_id, project_id, title, metadata, created_at, updated_at, {last_message_at}, {message_count},
 next_position

@@ -148,9 +148,20 @@ SELECT count(*) FROM messages INDEXED BY messages_by_expiry WHERE owner = {owner
 -- name: delete_expired
 DELETE FROM messages WHERE owner = {owner} AND expires_at <= :now RETURNING number
 
--- name: old_units
--- The units of a user whose messages were all written before a time, and how many messages each has.
-SELECT threads.app_id, threads.project_id, threads.thread_id, messages.unit, count(*)
-FROM threads CROSS JOIN messages ON {in_thread}
-WHERE {this_user} AND {unexpired}
-GROUP BY threads.key, messages.unit HAVING max(messages.created_at) < :before
+-- fragment: old_messages
+-- The messages of a user whose units were all written before a time.
+(
+    SELECT place, app_id, project_id, thread_id FROM (
+        SELECT messages.place, threads.app_id, threads.project_id, threads.thread_id,
+            max(messages.created_at) OVER (PARTITION BY threads.key, messages.unit) AS newest
+        FROM threads CROSS JOIN messages ON {in_thread}
+        WHERE {this_user} AND {unexpired}
+    ) WHERE newest < :before
+)
+
+-- name: old_threads
+-- The threads that have old messages, and how many.
+SELECT app_id, project_id, thread_id, count(*) FROM {old_messages} GROUP BY app_id, project_id, thread_id
+
+-- name: delete_old
+DELETE FROM messages WHERE place IN (SELECT place FROM {old_messages}) RETURNING number

@@ -50,7 +50,7 @@ SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT :limit)
 -- Which model made the user's newest vector, and its number of bytes.
 SELECT search_rows.model_id, length(search_rows.vector)
 FROM messages INDEXED BY messages_by_owner CROSS JOIN search_rows ON search_rows.place = messages.number << 8
-WHERE messages.owner = {owner} AND {conversation} AND search_rows.vector IS NOT NULL
+WHERE messages.owner = {owner} AND {conversation} AND search_rows.vector IS NOT NULL AND {unexpired}
 ORDER BY messages.number DESC LIMIT 1
 
 -- name: present_numbers

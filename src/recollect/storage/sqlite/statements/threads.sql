@@ -46,11 +46,9 @@ RETURNING next_position - :added, expires_at, key, owner, app
 
 -- name: recount_thread
 UPDATE threads SET
-    updated_at = :updated_at,
+    updated_at = coalesce(:updated_at, updated_at),
     (message_count, bytes, expires_at) = (
-        SELECT count(*), coalesce(sum(
-            octet_length(text) + coalesce(octet_length(parts), 0) + coalesce(octet_length(messages.metadata), 0)
-        ), 0), min(messages.expires_at)
+        SELECT count(*), {content_bytes}, min(messages.expires_at)
         FROM messages WHERE {in_thread}
     ),
     last_message_at = (

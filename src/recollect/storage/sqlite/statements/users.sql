@@ -28,12 +28,13 @@ other.user_id = users.user_id AND other.tenant_id = :tenant_id
 
 -- name: list_users
 -- The users of one tenant, a page at a time, with what is stored of each.
-SELECT users.user_id, count(threads.key), coalesce(sum(threads.message_count), 0),
-    coalesce(sum(threads.bytes), 0), nullif(max(
+SELECT users.user_id, count(threads.key), coalesce(sum({message_count}), 0),
+    coalesce(sum({thread_bytes}), 0), nullif(max(
         coalesce(max(threads.updated_at), 0),
         coalesce((SELECT max(updated_at) FROM user_memory AS other WHERE {same_user}), 0),
         coalesce((SELECT max(updated_at) FROM user_state AS other WHERE {same_user}), 0),
-        coalesce((SELECT max(updated_at) FROM working_memory AS other WHERE {same_user}), 0)
+        coalesce((SELECT max(updated_at) FROM working_memory AS other WHERE {same_user}), 0),
+        coalesce((SELECT max(created_at) FROM events AS other WHERE {same_user}), 0)
     ), 0)
 FROM (
     SELECT key, user_id FROM users
