@@ -24,8 +24,8 @@ LONG = (pytest.mark.long, pytest.mark.timeout(600))
     [
         (1, 12, 5),
         (5, 6000, 3),
-        *(pytest.param(seed, 12, 21, marks=LONG) for seed in (1, 2, 3, 4)),
-        pytest.param(5, 6000, 21, marks=LONG),
+        *(pytest.param(seed, 12, 60, marks=LONG) for seed in (1, 2, 3, 4)),
+        pytest.param(5, 6000, 60, marks=LONG),
     ],
 )
 def test_acknowledged_turns_survive_when_the_writer_is_killed(

@@ -21,6 +21,7 @@ from tests.faults.disks import write_alone_within_a_size_limit
 from tests.faults.turns import SCOPES, Ack, Turn, check_whole, make_turn
 from tests.support.databases import fast_folder
 from tests.support.garbage import no_collection
+from tests.support.profiles import IS_LONG
 from tests.support.waiting import GENEROUS
 
 from recollect import ConflictError, Message, Scope, Store, open_store
@@ -32,7 +33,7 @@ from recollect.working_memory import Check
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 TASKS = 200
-KILLS = 10  # with the indexer, and as many without
+KILLS = 100 if IS_LONG else 10  # with the indexer, and as many without
 INTERRUPTS = 60
 LONGEST_TURN = 0.05  # seconds of processor time that a writer may take before another task runs
 USUAL_TURN = 0.02
