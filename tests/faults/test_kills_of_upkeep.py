@@ -1,4 +1,4 @@
-"""A process is killed while it erases, prunes, imports, reindexes or converts: all of it is done, or nothing."""
+"""A process is killed while it erases, prunes, imports, reindexes or converts: all is done, or nothing."""
 
 import asyncio
 import random
