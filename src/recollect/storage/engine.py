@@ -21,6 +21,9 @@ from recollect.errors import StorageError
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+BUSY_SECONDS = 5.0
+"""How long a call waits for a server, a connection or other writers, unless the caller says otherwise."""
+
 Params: TypeAlias = Mapping[str, object]
 """The values bound to one statement, by name."""
 
@@ -92,7 +95,8 @@ class StorageEngine(Protocol):
     async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Run a transaction that only reads; a `heavy` one may take long.
 
-        `tenant` is for engines with row-level security, `heavy` for engines that block the event loop.
+        `tenant` is for engines with row-level security. A `heavy` one does not block the event loop, and has
+        no time limit once it has begun.
         """
         ...
 

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import AsyncGeneratorType
 from typing import TypeAlias, cast
@@ -16,9 +17,10 @@ from urllib.parse import unquote, urlsplit
 from recollect.concurrency.fork import PerProcess
 from recollect.concurrency.tasks import retrieve_exception
 from recollect.concurrency.threads import call_in_loop
-from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_extra
+from recollect.errors import InvalidArgumentError, StorageUnavailableError, WrongOwnerError, requires_extra
 from recollect.messages import now
-from recollect.storage.engine import StorageEngine
+from recollect.storage.breaker import Breaker
+from recollect.storage.engine import BUSY_SECONDS, StorageEngine
 from recollect.storage.store import Store
 from recollect.validation import check_int, check_seconds, check_text
 
@@ -41,7 +43,7 @@ Clock: TypeAlias = Callable[[], datetime]
 class Opening(Awaitable[Store]):
     """What `open_store` returns: `await` it, or enter it with `async with`."""
 
-    def __init__(self, url: str, *, pool_size: int, busy_seconds: float | None, clock: Clock) -> None:
+    def __init__(self, url: str, *, pool_size: int, busy_seconds: float, clock: Clock) -> None:
         self._url = url
         self._pool_size = pool_size
         self._busy_seconds = busy_seconds
@@ -81,12 +83,13 @@ def open_store(
     Use it as `store = await open_store(url)` or `async with open_store(url) as store`. URLs are
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
     `postgresql://…`; the default is the environment variable RECOLLECT_DATABASE_URL.
-    `pool_size` is the maximum number of connections to PostgreSQL. `busy_seconds` is how long a write waits
-    for others before it raises `StorageBusyError` or, where no connection is free, `StorageUnavailableError`.
-    The default is 30 on SQLite; on PostgreSQL 5 for a connection, and the server's own setting for locks.
+    `pool_size` is the maximum number of connections to PostgreSQL. `busy_seconds` (default 5) is how long a
+    call waits: a write on SQLite for other processes, any call on PostgreSQL for a connection, an answer and
+    locks. Then it raises `StorageBusyError` or, where the server does not answer, `StorageUnavailableError`.
+    Long work (export, import, erase, prune, reindex, migrations) is not cut once it has begun.
     """
     size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
-    seconds = None if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
+    seconds = BUSY_SECONDS if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
     return Opening(database_url(store), pool_size=size, busy_seconds=seconds, clock=clock)
 
 
@@ -129,7 +132,7 @@ def _get_scheme(url: str) -> str:
     raise InvalidArgumentError("store", f"must look like {_FORMS}")
 
 
-async def _open_engine(url: str, pool_size: int, busy_seconds: float | None) -> StorageEngine:
+async def _open_engine(url: str, pool_size: int, busy_seconds: float) -> StorageEngine:
     if _get_scheme(url) == "sqlite":
         from recollect.storage.sqlite.engine import SqliteEngine
 
@@ -184,6 +187,7 @@ class StoreHandle:
         self._source = _check_source(store)
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
+        self._breakers: dict[_Loop, Breaker] = {}  # while a server is away, only the first call waits for it
         self._lock = PerProcess(threading.Lock)  # several threads may each have a loop
         # The finalizer refers to the open stores, so that they outlive the handle. A loop that ends just when
         # the handle becomes garbage would not see their generators, and leave the stores open.
@@ -203,11 +207,19 @@ class StoreHandle:
         with self._lock.value:
             self._check_new_loop(loop)
             self._forget_closed_loops()
+            breaker = self._breakers.setdefault(loop, Breaker(partial(self._open_once, loop)))
+        await breaker.check()
+        return (await self._open_once(loop)).store
+
+    async def _open_once(self, loop: _Loop) -> _Opened:
+        with self._lock.value:
+            if loop in self._opened:
+                return self._opened[loop]
             if loop not in self._opening:
                 self._opening[loop] = loop.create_task(self._open(loop))
                 self._opening[loop].add_done_callback(retrieve_exception)
         # Shielded: a cancelled caller must not cancel the opening for the others.
-        return (await asyncio.shield(self._opening[loop])).store
+        return await asyncio.shield(self._opening[loop])
 
     async def close(self) -> None:
         """Close the store of the running event loop; a store that the caller has opened stays open."""
@@ -219,6 +231,7 @@ class StoreHandle:
             await _close(opened)
 
     async def _open(self, loop: _Loop) -> _Opened:
+        started = loop.time()
         try:
             opened = await _open_source(self._source)
             try:
@@ -227,6 +240,10 @@ class StoreHandle:
             except BaseException:
                 await _close(opened)
                 raise
+        except StorageUnavailableError as error:
+            self._breakers[loop].open(error, loop.time() - started)
+            raise
+        else:
             self._opened[loop] = opened
             return opened
         finally:
@@ -241,8 +258,9 @@ class StoreHandle:
             )
 
     def _forget_closed_loops(self) -> None:
-        for loop in [loop for loop in self._opened if loop.is_closed()]:
-            del self._opened[loop]
+        for known in (self._opened, self._breakers):
+            for loop in [loop for loop in known if loop.is_closed()]:
+                del known[loop]
 
 
 def _check_source(store: object) -> Store | Opening:

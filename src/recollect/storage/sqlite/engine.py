@@ -12,7 +12,7 @@ import apsw
 
 from recollect.concurrency.threads import ThreadPool
 from recollect.storage.engine import Row, Statement, Work, run_query
-from recollect.storage.sqlite.connection import BUSY_SECONDS, MEMORY, Database, connect, prepare
+from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate_error
 from recollect.storage.sqlite.transactions import execute, load_prepared, read_work
 from recollect.storage.sqlite.writer import Writer
@@ -40,13 +40,12 @@ class SqliteEngine:
         self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
 
     @classmethod
-    async def open(cls, path: str, busy_seconds: float | None = None) -> Self:
+    async def open(cls, path: str, busy_seconds: float) -> Self:
         """Open or create a database file and apply the pending migrations.
 
         A write waits up to `busy_seconds` for other processes.
         """
-        seconds = BUSY_SECONDS if busy_seconds is None else busy_seconds
-        return cls(path, await asyncio.to_thread(_connect_all, path, seconds), seconds)
+        return cls(path, await asyncio.to_thread(_connect_all, path, busy_seconds), busy_seconds)
 
     async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that only reads; a heavy one off the event loop."""
