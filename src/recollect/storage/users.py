@@ -16,7 +16,7 @@ from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
 from recollect.storage.records import EraseReport, MemoryEntry, StateEntry, UserSummary
-from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
+from recollect.storage.rows import decode_each, decode_object, decoding, from_micros, to_micros, user_keys
 from recollect.validation import check_id, check_int, check_json_object, check_tenant, encode_json
 
 _MAX_USERS = 1000
@@ -126,7 +126,7 @@ class UserMemories(StoreCore):
     async def list_memory(self, *, scope: Scope) -> list[MemoryEntry]:
         """Return all entries of a user, sorted by key."""
         rows = await self._query("list_memory", user_keys(scope), heavy=True)
-        return [decode_memory(row) for row in rows]
+        return decode_each(decode_memory, rows)
 
     async def delete_memory(self, key: str, *, scope: Scope) -> bool:
         """Delete the entry under a key; return whether it existed."""
@@ -145,7 +145,8 @@ def memory_key(key: str, scope: Scope) -> dict[str, object]:
 def decode_memory(row: Row) -> MemoryEntry:
     """Make an entry from its columns."""
     key, number, value, updated_at = row
-    return MemoryEntry(number, key, cast("dict[str, object]", decode_json(value)), from_micros(updated_at))
+    with decoding(f"the memory under {key!r:.200}"):
+        return MemoryEntry(number, key, decode_object(value), from_micros(updated_at))
 
 
 def _set_memory(params: Params) -> Transaction[int]:
@@ -165,7 +166,10 @@ class UserStates(StoreCore):
     async def get_state(self, *, scope: Scope) -> StateEntry | None:
         """Return the user's mode, or None."""
         rows = await self._query("get_state", user_keys(scope))
-        return StateEntry(rows[0][0], from_micros(rows[0][1])) if rows else None
+        if not rows:
+            return None
+        with decoding("the state of the user"):
+            return StateEntry(rows[0][0], from_micros(rows[0][1]))
 
     async def delete_state(self, *, scope: Scope) -> bool:
         """Delete the user's mode; return whether there was one."""

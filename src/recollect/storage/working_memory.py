@@ -13,7 +13,15 @@ from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFound
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
-from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
+from recollect.storage.rows import (
+    decode_each,
+    decode_object,
+    decoding,
+    from_micros,
+    thread_keys,
+    to_micros,
+    user_keys,
+)
 from recollect.storage.users import remove_rows
 from recollect.validation import check_choice, check_int, check_optional_id
 from recollect.working_memory import (
@@ -71,7 +79,7 @@ class WorkingMemories(StoreCore):
         """Return the stored versions, newest first."""
         wanted = MAX_VERSIONS if limit is None else check_int(limit, "limit")
         params = memory_keys(scope) | {"limit": wanted}
-        return [_decode(row) for row in await self._query("working_memory_versions", params, heavy=True)]
+        return decode_each(_decode, await self._query("working_memory_versions", params, heavy=True))
 
     async def restore_working_memory(self, version: int, *, scope: Scope) -> WorkingMemory:
         """Write the fields of an earlier version as a new version, and return it."""
@@ -134,7 +142,9 @@ def _restore(params: Params) -> Transaction[WorkingMemory]:
     if not wanted:
         raise MemoryNotFoundError(f"working memory has no version {params['version']}; see its history")
     values = {"run_id": None, "updated_at": params["updated_at"]}
-    return (yield from _write(params, _decode(rows[0]), _decode(wanted[0]).to_dict(), values))
+    # The present one may be damaged, which is a reason to restore an earlier one.
+    current = next(iter(decode_each(_decode, rows)), WorkingMemory(version=rows[0][0]))
+    return (yield from _write(params, current, _decode(wanted[0]).to_dict(), values))
 
 
 def _write(
@@ -158,8 +168,9 @@ def _encode_sorted(fields: dict[str, object]) -> str:
 
 def _decode(row: Row) -> WorkingMemory:
     version, value, run_id, updated_at = row
-    fields = cast("dict[str, object]", decode_json(value))
-    return WorkingMemory(fields, version=version, updated_at=from_micros(updated_at), run_id=run_id)
+    with decoding(f"version {version} of the working memory"):
+        fields = decode_object(value)
+        return WorkingMemory(fields, version=version, updated_at=from_micros(updated_at), run_id=run_id)
 
 
 def _check_function(check: object) -> Check | None:
