@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from recollect.errors import StorageError
+from recollect.storage.records import Purge
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -108,8 +109,11 @@ class StorageEngine(Protocol):
         """Run a transaction and return once it is durable."""
         ...
 
-    async def purge(self) -> None:
-        """Remove the traces of deleted rows from the engine's files, as far as it can."""
+    async def purge(self, *, everything: bool = False) -> Purge:
+        """Remove the traces of erased users from the engine's files, as far as it can.
+
+        With `everything` it removes those of all deleted rows, however large the file is.
+        """
         ...
 
     async def close(self) -> None:

@@ -27,6 +27,9 @@ from recollect.validation import check_int, check_seconds, check_text
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
 """The environment variable that holds the database URL where none is given."""
 
+MAX_VACUUM_BYTES = 256 * 1024 * 1024
+"""The largest SQLite file that an erasure vacuums, unless the caller says otherwise."""
+
 _FORMS = "file.db, sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # a single letter is a drive of Windows
 _MEMORY = ":memory:"
@@ -43,10 +46,13 @@ Clock: TypeAlias = Callable[[], datetime]
 class Opening(Awaitable[Store]):
     """What `open_store` returns: `await` it, or enter it with `async with`."""
 
-    def __init__(self, url: str, *, pool_size: int, busy_seconds: float, clock: Clock) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int, busy_seconds: float, max_vacuum_bytes: int, clock: Clock
+    ) -> None:
         self._url = url
         self._pool_size = pool_size
         self._busy_seconds = busy_seconds
+        self._max_vacuum_bytes = max_vacuum_bytes
         self._clock = clock
         self._store: Store | None = None
 
@@ -67,8 +73,16 @@ class Opening(Awaitable[Store]):
             await self._store.close()
 
     async def _open(self) -> Store:
-        engine = await _open_engine(self._url, self._pool_size, self._busy_seconds)
-        return Store(engine, clock=self._clock)
+        return Store(await self._open_engine(), clock=self._clock)
+
+    async def _open_engine(self) -> StorageEngine:
+        if _get_scheme(self._url) == "sqlite":
+            from recollect.storage.sqlite.engine import SqliteEngine
+
+            return await SqliteEngine.open(sqlite_path(self._url), self._busy_seconds, self._max_vacuum_bytes)
+        with requires_extra("postgres"):
+            from recollect.storage.postgres.engine import PostgresEngine
+        return await PostgresEngine.open(self._url, self._pool_size, self._busy_seconds)
 
 
 def open_store(
@@ -76,6 +90,7 @@ def open_store(
     *,
     pool_size: int = 10,
     busy_seconds: float | None = None,
+    max_vacuum_bytes: int = MAX_VACUUM_BYTES,
     clock: Clock = now,
 ) -> Opening:
     """Open the store at a URL or a path, and create or update its tables.
@@ -87,10 +102,13 @@ def open_store(
     call waits: a write on SQLite for other processes, any call on PostgreSQL for a connection, an answer and
     locks. Then it raises `StorageBusyError` or, where the server does not answer, `StorageUnavailableError`.
     Long work (export, import, erase, prune, reindex, migrations) is not cut once it has begun.
+    After an erasure a SQLite file of up to `max_vacuum_bytes` is vacuumed; larger ones wait for `purge`.
     """
     size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
     seconds = BUSY_SECONDS if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
-    return Opening(database_url(store), pool_size=size, busy_seconds=seconds, clock=clock)
+    largest = check_int(max_vacuum_bytes, "max_vacuum_bytes")
+    url = database_url(store)
+    return Opening(url, pool_size=size, busy_seconds=seconds, max_vacuum_bytes=largest, clock=clock)
 
 
 def database_url(store: str | os.PathLike[str] | None) -> str:
@@ -130,16 +148,6 @@ def _get_scheme(url: str) -> str:
     if scheme in ("sqlite", "postgresql", "postgres"):
         return "sqlite" if scheme == "sqlite" else "postgresql"
     raise InvalidArgumentError("store", f"must look like {_FORMS}")
-
-
-async def _open_engine(url: str, pool_size: int, busy_seconds: float) -> StorageEngine:
-    if _get_scheme(url) == "sqlite":
-        from recollect.storage.sqlite.engine import SqliteEngine
-
-        return await SqliteEngine.open(sqlite_path(url), busy_seconds)
-    with requires_extra("postgres"):
-        from recollect.storage.postgres.engine import PostgresEngine
-    return await PostgresEngine.open(url, pool_size, busy_seconds)
 
 
 def sqlite_path(url: str) -> str:

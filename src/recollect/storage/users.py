@@ -7,6 +7,7 @@ Every write locks the user's row.
 """
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -15,7 +16,7 @@ from recollect.errors import EraseIncompleteError
 from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
-from recollect.storage.records import EraseReport, MemoryEntry, StateEntry, UserSummary
+from recollect.storage.records import EraseReport, MemoryEntry, Purge, StateEntry, UserSummary
 from recollect.storage.rows import decode_each, decode_object, decoding, from_micros, to_micros, user_keys
 from recollect.validation import check_id, check_int, check_json_object, check_tenant, encode_json
 
@@ -189,6 +190,9 @@ class Erasure(StoreCore):
         Before it commits, it counts the rows of every table again. If any is left, it rolls back and raises
         `EraseIncompleteError`. The epoch in the report is higher than any the user had, so that background
         work on erased data cannot write it again.
+
+        Its `log` and `file` say whether SQLite's files still hold traces of the rows. Steps that are not done
+        are tried again when the store is next opened, or by `purge`.
         """
         task = asyncio.ensure_future(self._erase_and_purge(scope))
         task.add_done_callback(retrieve_exception)
@@ -196,9 +200,16 @@ class Erasure(StoreCore):
 
     async def _erase_and_purge(self, scope: Scope) -> EraseReport:
         report = await self._write(partial(_erase, user_keys(scope)), scope, heavy=True)
-        if report.total:
-            await self._engine.purge()
-        return report
+        log, file = await self._engine.purge()
+        return replace(report, log=log, file=file)
+
+    async def purge(self) -> Purge:
+        """Remove the traces of all deleted rows from a SQLite file and its log, however large the file is.
+
+        It vacuums the file: nobody can write meanwhile, about a second for 100 MB.
+        """
+        self._check_owner()
+        return await self._engine.purge(everything=True)
 
 
 def _erase(keys: Params) -> Transaction[EraseReport]:
@@ -212,7 +223,10 @@ def _erase(keys: Params) -> Transaction[EraseReport]:
     left = {kind: count for kind, count in counts.items() if count}
     if left:
         raise EraseIncompleteError(f"rows were left after erasing ({left}); nothing was removed")
-    return EraseReport({kind: before[kind] for kind in KINDS}, epoch)
+    report = EraseReport({kind: before[kind] for kind in KINDS}, epoch)
+    if report.total:
+        yield Step((Statement("mark_unpurged", keys),))
+    return report
 
 
 def _make_count_step(keys: Params) -> Step:

@@ -30,6 +30,7 @@ from recollect.storage.postgres.connection import (
 )
 from recollect.storage.postgres.faults import translate_error
 from recollect.storage.postgres.transactions import READ, WRITE, Attempt
+from recollect.storage.records import Purge
 from recollect.storage.sql import load_statements
 
 T = TypeVar("T")
@@ -87,8 +88,9 @@ class PostgresEngine:
         """Run a transaction and return once it is durable."""
         return await self._run_to_the_end(work, tenant, WRITE, heavy=heavy)
 
-    async def purge(self) -> None:
+    async def purge(self, *, everything: bool = False) -> Purge:  # noqa: ARG002 - the contract
         """Do nothing: the server's own vacuum removes deleted rows."""
+        return Purge("not_applicable", "not_applicable")
 
     async def close(self) -> None:
         """Finish running transactions and close all connections."""
