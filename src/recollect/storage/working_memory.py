@@ -50,6 +50,7 @@ class WorkingMemories(StoreCore):
         *,
         strategy: Strategy = "merge",
         expected_version: int | None = None,
+        seen_version: int | None = None,
         epoch: int | None = None,
         run_id: str | None = None,
         check: Check | None = None,
@@ -57,7 +58,8 @@ class WorkingMemories(StoreCore):
     ) -> WorkingMemory:
         """Apply a patch to the current fields, and return the new ones.
 
-        `expected_version` guards a replacement: if it is not the current one, the patch is merged instead.
+        If `expected_version` is not the current one, `ConflictError` is raised. `seen_version` is the one
+        that a replacement was made from: if it is not the current one, the patch is merged instead.
         `epoch` guards against erased data: if it is not the user's epoch, `ConflictError` is raised, because
         something was deleted meanwhile and must not come back. `check` gets the fields that the patch alters.
         A patch that alters nothing creates no new version.
@@ -66,6 +68,7 @@ class WorkingMemories(StoreCore):
             json.loads(encode_fields(patch, "patch")),  # a copy that the caller cannot change
             check_choice(strategy, "strategy", STRATEGIES),
             None if expected_version is None else check_int(expected_version, "expected_version"),
+            None if seen_version is None else check_int(seen_version, "seen_version"),
             None if epoch is None else check_int(epoch, "epoch"),
             _check_function(check),
         )
@@ -101,11 +104,17 @@ class _Change:
     patch: dict[str, object]
     strategy: Strategy
     expected_version: int | None
+    seen_version: int | None
     epoch: int | None
     check: Check | None
 
     def apply_to(self, current: WorkingMemory) -> dict[str, object]:
-        lost_race = self.expected_version not in (None, current.version)
+        if self.expected_version not in (None, current.version):
+            raise ConflictError(
+                f"working memory is at version {current.version}, not {self.expected_version}; read it and "
+                "make the change again"
+            )
+        lost_race = self.seen_version not in (None, current.version)
         strategy: Strategy = "merge" if lost_race else self.strategy
         return apply_patch(current.to_dict(), self.patch, strategy, self.check)
 

@@ -8,7 +8,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -107,6 +107,7 @@ def connect(path: str, *, waits_when_busy: bool = False, busy_seconds: float = B
                 f"{path}: this file was open when the process forked, and SQLite cannot share it with a "
                 "forked child; open it after forking, or start the child with 'spawn' (multiprocessing)"
             )
+        _create_private(path)
     with _closing_on_error(path) as stack:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
@@ -119,6 +120,12 @@ def connect(path: str, *, waits_when_busy: bool = False, busy_seconds: float = B
         connection.set_busy_timeout(int(busy_seconds * 1000) if waits_when_busy else 0)
         stack.pop_all()
     return connection
+
+
+def _create_private(path: str) -> None:
+    """Create the file, unless it is there, for its owner alone; SQLite gives its log the same mode."""
+    with suppress(OSError):  # SQLite's own error says more
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _check_folder(path: str) -> None:

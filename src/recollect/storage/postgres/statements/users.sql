@@ -59,3 +59,7 @@ DELETE FROM recollect.users WHERE {this_user}
 
 -- name: clear_unpurged
 -- Nothing to do.
+
+-- name: ping
+-- Reads from the database.
+SELECT 1

@@ -59,3 +59,7 @@ SELECT value FROM counters WHERE name = 'unpurged'
 -- name: clear_unpurged
 -- Not if another user was erased meanwhile.
 DELETE FROM counters WHERE name = 'unpurged' AND value = :value
+
+-- name: ping
+-- Reads from the database.
+SELECT 1 FROM counters LIMIT 1
