@@ -161,9 +161,9 @@ async def store(store_url: str) -> AsyncGenerator[Store]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_pools() -> Generator[None]:
-    """Have callers wait long for a PostgreSQL connection: tests have crowds, and machines are busy."""
+    """Have callers wait long for a database: tests have crowds, and machines are busy."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 60)
+        patch.setattr("recollect.storage.opening.BUSY_SECONDS", 60)
         yield
 
 

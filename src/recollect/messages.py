@@ -375,14 +375,15 @@ def _check_body(content: object) -> str | tuple[Part, ...]:
         return check_text(content, "content")
     if not isinstance(content, Iterable):
         raise InvalidArgumentError("content", f"must be text or parts, not {type(content).__name__}")
-    parts = tuple(_check_part(part) for part in cast("Iterable[object]", content))
+    parts = tuple(check_part(part) for part in cast("Iterable[object]", content))
     # One text part is stored as the text itself, so that equal content compares equal.
     if len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text:
         return parts[0].text
     return parts or ""
 
 
-def _check_part(part: object) -> Part:
+def check_part(part: object) -> Part:
+    """Return a part of a message if its values can be stored; raise if not."""
     match part:
         case TextPart(text):
             check_text(text, "content")

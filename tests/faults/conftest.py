@@ -13,7 +13,7 @@ from tests.support.databases import postgres_database
 @pytest.fixture
 def impatient_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have callers give up soon, for tests in which there is no server."""
-    monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("recollect.storage.opening.BUSY_SECONDS", 2)
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ async def _write_fields(url: str, name: str, gate: Barrier) -> None:
         async def write(number: int) -> None:
             patch: dict[str, object] = {f"{name}-{number}": number, "all": {f"{name}-{number}": True}}
             strategy = "replace" if number % 5 == 0 else "merge"
-            await store.update_working_memory(patch, strategy=strategy, expected_version=10**6, scope=USER)
+            await store.update_working_memory(patch, strategy=strategy, seen_version=10**6, scope=USER)
 
         await asyncio.gather(*(write(number) for number in range(WRITES - 10)))
         for number in range(WRITES - 10, WRITES):

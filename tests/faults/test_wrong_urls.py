@@ -115,7 +115,7 @@ async def test_error_comes_in_time_when_the_server_never_answers(
     silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A port that takes connections and says nothing is given up after the time that the URL sets."""
-    monkeypatch.setattr("recollect.storage.postgres.connection.CONNECT_SECONDS", 600)
+    monkeypatch.setattr("recollect.storage.opening.BUSY_SECONDS", 600)
     async with asyncio.timeout(GENEROUS):
         error = await _error_of(f"postgresql://ann:{SECRET}@127.0.0.1:{silent_port}/db?connect_timeout=2")
     assert isinstance(error, StorageUnavailableError), repr(error)

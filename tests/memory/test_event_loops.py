@@ -11,7 +11,7 @@ from tests.support.agents import ADA, model_of, texts
 from tests.support.waiting import until, wait_until
 
 from recollect import Agent, Memory, StorageError, Store, open_store
-from recollect.errors import WrongOwnerError
+from recollect.errors import StorageUnavailableError, WrongOwnerError
 from recollect.storage.opening import sqlite_path
 
 HANDLES = Path("/proc/self/fd")
@@ -136,6 +136,37 @@ async def test_opening_is_tried_again_when_it_failed(tmp_path: Path) -> None:
     (tmp_path / "later").mkdir()
     assert [thread.id for thread in await memory.list_threads()] == ["a"]
     await memory.close()
+
+
+@pytest.mark.anyio
+async def test_entering_fails_when_the_store_cannot_be_opened(tmp_path: Path) -> None:
+    """A wrong path is an error where the program starts, for a memory, its sync side and an agent."""
+    wrong, right = (
+        Memory(tmp_path / "nowhere" / "m.db", user_id="ada"),
+        Memory(tmp_path / "m.db", user_id="ada"),
+    )
+    with pytest.raises(StorageUnavailableError, match="folder does not exist"):
+        async with wrong:
+            raise AssertionError("it was entered")
+    with pytest.raises(StorageUnavailableError), wrong.sync:
+        raise AssertionError("it was entered")
+    agent = Agent("offline", input_processors=[right], output_processors=[wrong])
+    with pytest.raises(StorageUnavailableError):
+        async with agent:
+            raise AssertionError("it was entered")
+    assert not wrong.is_entered
+    assert not right.is_entered
+
+
+@pytest.mark.anyio
+async def test_ping_says_whether_the_store_can_be_used(tmp_path: Path) -> None:
+    """It opens the store if need be, and raises where it cannot be opened or read."""
+    async with Memory(tmp_path / "m.db", user_id="ada") as memory:
+        await memory.ping()
+    memory.sync.ping()
+    memory.sync.close()
+    with pytest.raises(StorageUnavailableError):
+        await Memory(tmp_path / "nowhere" / "m.db", user_id="ada").ping()
 
 
 @pytest.mark.anyio

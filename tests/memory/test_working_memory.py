@@ -9,7 +9,7 @@ from tests.support.agents import ADA, Mode, answer, both_modes, model_of, texts
 from tests.support.guards import Moderation
 from tests.support.traps import ResultTrap
 
-from recollect import Agent, InvalidArgumentError, Memory, Scope, Store, WorkingMemory
+from recollect import Agent, ConflictError, InvalidArgumentError, Memory, Scope, Store, WorkingMemory
 
 pytestmark = pytest.mark.anyio
 
@@ -160,6 +160,8 @@ class TestApi:
         await memory.update_working_memory({"a": 1, "b": 2})
         known = await memory.update_working_memory({"c": 3}, strategy="replace", expected_version=1)
         assert (known, known.c) == ({"c": 3}, 3)
+        with pytest.raises(ConflictError, match="is at version 2, not 1"):
+            await memory.update_working_memory({"c": 4}, expected_version=1)
         assert (memory.get_tools(), await memory.wait_until_idle()) == ([], None)
         assert [p.id for p in memory.get_output_processors()] == ["message-persistence"]
 

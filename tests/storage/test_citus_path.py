@@ -8,7 +8,6 @@ from tests.support.tenants import HOSTILE_TENANTS
 from recollect import Message, Scope, Store
 from recollect.storage.postgres.connection import open_pool, prepare
 from recollect.storage.postgres.engine import PostgresEngine
-from recollect.storage.sql import load_statements
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 
@@ -18,7 +17,7 @@ async def store(new_postgres_url: str) -> AsyncGenerator[Store]:
     """A store that sets its tenant by SET LOCAL, with the tenant as a literal."""
     assert not await prepare(new_postgres_url)  # no Citus here
     pool = await open_pool(new_postgres_url, 2, is_on_citus=True)
-    async with Store(PostgresEngine(pool, load_statements("postgres"), "here", is_on_citus=True)) as opened:
+    async with Store(PostgresEngine(pool, new_postgres_url, is_on_citus=True)) as opened:
         yield opened
 
 

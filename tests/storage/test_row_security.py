@@ -278,7 +278,7 @@ async def test_no_row_can_be_put_into_another_tenant(plain_url: str) -> None:
 async def test_tenant_is_forgotten_when_a_connection_goes_back_to_the_pool(plain_url: str) -> None:
     """After a query, a write and a failed write, the next user of the connection sees no rows."""
     pool = await open_pool(plain_url, 1)
-    async with Store(PostgresEngine(pool, load_statements("postgres"), "here")) as store:
+    async with Store(PostgresEngine(pool, plain_url)) as store:
         ann = Scope(1, "ann", "t")
         for used in (
             store.count_user_history(scope=ann),

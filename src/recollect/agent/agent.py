@@ -1,6 +1,7 @@
 """The agent: a model, tools, and one pipeline of guards and memory around them."""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, Unpack, cast
 
@@ -133,8 +134,10 @@ class Agent:
 
     async def __aenter__(self) -> Self:
         """Enter the agent's memory too: it stays open until the last `async with` block ends."""
-        for memory in self._memories:
-            await memory.__aenter__()
+        async with AsyncExitStack() as entered:
+            for memory in self._memories:
+                await entered.enter_async_context(memory)
+            entered.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -3,7 +3,7 @@
 import typer
 
 from recollect.cli.chat.command import chat
-from recollect.cli.data.database import migrate
+from recollect.cli.data.database import migrate, vacuum
 from recollect.cli.data.erase import erase
 from recollect.cli.data.events import events
 from recollect.cli.data.history import history
@@ -47,6 +47,7 @@ app.command()(version)
 app.add_typer(memory, name="memory")
 app.add_typer(db, name="db")
 db.command()(migrate)
+db.command()(vacuum)
 memory.command("show")(show)
 memory.command("log")(log)
 memory.command("undo")(undo)

@@ -290,7 +290,10 @@ class Memory:
         expected_version: int | None = None,
         **ids: Unpack[Ids],
     ) -> WorkingMemory:
-        """Update working memory: None deletes a field, a list replaces one, all other fields stay."""
+        """Update working memory: None deletes a field, a list replaces one, all other fields stay.
+
+        If `expected_version` is not the current version, it raises `ConflictError` and changes nothing.
+        """
         store, scope = await self._open_working_memory(**ids)
         own = self._working_memory
         changed = await store.update_working_memory(
@@ -325,6 +328,10 @@ class Memory:
         _, scope = await self._open(**ids)
         return await self._get_recaller().count_backlog(scope)
 
+    async def ping(self) -> None:
+        """Return if the store can be opened and read, for readiness checks; raise `StorageError` if not."""
+        await (await self._handle.get()).ping()
+
     async def wait_until_idle(self) -> None:
         """Wait for background tasks: updates of working memory, and search rows of saved messages."""
         if self._working_memory is not None:
@@ -346,6 +353,8 @@ class Memory:
         return self._entered > 0
 
     async def __aenter__(self) -> Self:
+        """Open the store, so that a wrong path or URL is an error here."""
+        await self._handle.get()
         self._entered += 1
         return self
 

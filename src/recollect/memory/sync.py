@@ -24,5 +24,6 @@ class SyncMemory(ClosingFace[Memory]):
     working_memory_history = sync_method(Memory.working_memory_history)
     restore_working_memory = sync_method(Memory.restore_working_memory)
     clear_working_memory = sync_method(Memory.clear_working_memory)
+    ping = sync_method(Memory.ping)
     backlog = sync_method(Memory.backlog)
     wait_until_idle = sync_method(Memory.wait_until_idle)

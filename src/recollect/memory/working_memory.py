@@ -190,7 +190,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
             learned = await store.update_working_memory(
                 patch,
                 strategy=self._strategy,
-                expected_version=current.version,
+                seen_version=current.version,
                 epoch=epoch,
                 run_id=ctx.run_id,
                 check=self.fields.validate,

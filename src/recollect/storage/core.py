@@ -46,6 +46,11 @@ class StoreCore:
         """The store's clock, by which messages expire."""
         return self._clock
 
+    async def ping(self) -> None:
+        """Return if the database answers; raise `StorageError` if not."""
+        self._check_owner()
+        await self._engine.query(Statement("ping", {}), tenant="")
+
     async def close(self) -> None:
         """Finish running calls and close; closing twice does nothing."""
         if self._closing is None:

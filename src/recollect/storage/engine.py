@@ -17,9 +17,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from recollect.errors import StorageError
+from recollect.storage.records import Purge
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+BUSY_SECONDS = 5.0
+"""How long a call waits for a server, a connection or other writers, unless the caller says otherwise."""
 
 Params: TypeAlias = Mapping[str, object]
 """The values bound to one statement, by name."""
@@ -92,7 +96,8 @@ class StorageEngine(Protocol):
     async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:
         """Run a transaction that only reads; a `heavy` one may take long.
 
-        `tenant` is for engines with row-level security, `heavy` for engines that block the event loop.
+        `tenant` is for engines with row-level security. A `heavy` one does not block the event loop, and has
+        no time limit once it has begun.
         """
         ...
 
@@ -104,8 +109,11 @@ class StorageEngine(Protocol):
         """Run a transaction and return once it is durable."""
         ...
 
-    async def purge(self) -> None:
-        """Remove the traces of deleted rows from the engine's files, as far as it can."""
+    async def purge(self, *, everything: bool = False) -> Purge:
+        """Remove the traces of erased users from the engine's files, as far as it can.
+
+        With `everything` it removes those of all deleted rows, however large the file is.
+        """
         ...
 
     async def close(self) -> None:

@@ -9,7 +9,15 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction
 from recollect.storage.records import AuditEvent
-from recollect.storage.rows import app_keys, decode_json, from_micros, thread_keys, to_micros
+from recollect.storage.rows import (
+    app_keys,
+    decode_each,
+    decode_object,
+    decoding,
+    from_micros,
+    thread_keys,
+    to_micros,
+)
 from recollect.validation import (
     check_id,
     check_int,
@@ -66,7 +74,7 @@ class Events(StoreCore):
             statement, keys = "events_of_thread", thread_keys(scope)
         heavy = limit is None or limit + offset > _QUICK_ROWS
         rows = await self._query(statement, keys | params, heavy=heavy)
-        return [_decode_event(row) for row in reversed(rows)]
+        return decode_each(_decode_event, reversed(rows))
 
 
 def _encode_payload(payload: object) -> str:
@@ -84,12 +92,13 @@ def _add_event(params: Params) -> Transaction[int]:
 
 def _decode_event(row: Row) -> AuditEvent:
     number, thread_id, name, run_id, payload, context_visible, created_at = row
-    return AuditEvent(
-        number,
-        thread_id,
-        name,
-        cast("dict[str, object]", decode_json(payload)),
-        run_id,
-        from_micros(created_at),
-        context_visible=bool(context_visible),
-    )
+    with decoding(f"event {number} of thread {thread_id!r:.200}"):
+        return AuditEvent(
+            number,
+            thread_id,
+            name,
+            decode_object(payload),
+            run_id,
+            from_micros(created_at),
+            context_visible=bool(context_visible),
+        )

@@ -8,14 +8,14 @@ notices a truncated file before it writes anything.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from recollect.errors import ConflictError, InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Statement, Step, Transaction, query
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
 from recollect.storage.export_format import (
     EVENT_FIELDS,
     FORMAT,
@@ -27,7 +27,7 @@ from recollect.storage.export_format import (
     format_working_memory,
 )
 from recollect.storage.records import Placement
-from recollect.storage.rows import encode_message
+from recollect.storage.rows import decoding, encode_message
 from recollect.storage.turns import (
     Entry,
     build_creation,
@@ -72,15 +72,22 @@ def _export(scope: Scope, keys: Params) -> Transaction[list[str]]:
     found = yield Step([Statement(name, keys) for name in names], last=True)
     threads, messages, memory, state, working_memory, events = found
     lines = [
-        *(format_thread(row) for row in threads),
-        *(format_message(row) for row in messages),
-        *(format_memory(row) for row in memory),
-        *(format_state(row) for row in state),
-        *(format_working_memory(row) for row in working_memory),
-        *(format_event(row) for row in events),
+        *_format_rows("thread", format_thread, threads),
+        *_format_rows("message", format_message, messages),
+        *_format_rows("memory entry", format_memory, memory),
+        *_format_rows("state", format_state, state),
+        *_format_rows("working memory", format_working_memory, working_memory),
+        *_format_rows("event", format_event, events),
     ]
     head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
     return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
+
+
+def _format_rows(kind: str, format_row: Callable[[Row], str], rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each row; a damaged one is an error: an export must not lack it without a word."""
+    for number, row in enumerate(rows, 1):
+        with decoding(f"{kind} {number} of {len(rows)} of the user"):
+            yield format_row(row)
 
 
 async def _collect_lines(lines: Iterable[str] | AsyncIterable[str]) -> list[str]:

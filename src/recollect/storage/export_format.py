@@ -5,7 +5,7 @@ import re
 
 from recollect.messages import part_to_dict
 from recollect.storage.engine import Row
-from recollect.storage.rows import decode_json, decode_messages, decode_metadata, from_micros
+from recollect.storage.rows import decode_message, decode_metadata, decode_object, from_micros
 
 _OTHER_LINE_BREAKS = re.compile("[\x7f\x85\u2028\u2029]")  # str.splitlines() splits at three of them
 
@@ -35,7 +35,7 @@ def format_thread(row: Row) -> str:
 def format_message(row: Row) -> str:
     """Format an app, a project and the columns of the fragment `message_columns`."""
     app_id, project_id, *columns = row
-    (message,) = decode_messages([tuple(columns)])
+    message = decode_message(tuple(columns))
     body = message.body
     return _format_line(
         kind="message",
@@ -57,7 +57,7 @@ def format_message(row: Row) -> str:
 def format_memory(row: Row) -> str:
     """Format a row of `list_memory`."""
     key, _, value, updated = row
-    return _format_line(kind="memory", key=key, value=decode_json(value), updated_at=_format_time(updated))
+    return _format_line(kind="memory", key=key, value=decode_object(value), updated_at=_format_time(updated))
 
 
 def format_state(row: Row) -> str:
@@ -75,7 +75,7 @@ def format_working_memory(row: Row) -> str:
         project_id=project_id or None,
         thread_id=thread_id or None,
         version=version,
-        value=decode_json(value),
+        value=decode_object(value),
         run_id=run_id,
         updated_at=_format_time(updated),
     )
@@ -91,7 +91,7 @@ def format_event(row: Row) -> str:
         thread_id=thread_id,
         name=name,
         run_id=run_id,
-        payload=decode_json(payload),
+        payload=decode_object(payload),
         context_visible=bool(context_visible),
         created_at=_format_time(created),
     )

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import AsyncGeneratorType
 from typing import TypeAlias, cast
@@ -16,14 +17,18 @@ from urllib.parse import unquote, urlsplit
 from recollect.concurrency.fork import PerProcess
 from recollect.concurrency.tasks import retrieve_exception
 from recollect.concurrency.threads import call_in_loop
-from recollect.errors import InvalidArgumentError, WrongOwnerError, requires_extra
+from recollect.errors import InvalidArgumentError, StorageUnavailableError, WrongOwnerError, requires_extra
 from recollect.messages import now
-from recollect.storage.engine import StorageEngine
+from recollect.storage.breaker import Breaker
+from recollect.storage.engine import BUSY_SECONDS, StorageEngine
 from recollect.storage.store import Store
 from recollect.validation import check_int, check_seconds, check_text
 
 DATABASE_VARIABLE = "RECOLLECT_DATABASE_URL"
 """The environment variable that holds the database URL where none is given."""
+
+MAX_VACUUM_BYTES = 256 * 1024 * 1024
+"""The largest SQLite file that an erasure vacuums, unless the caller says otherwise."""
 
 _FORMS = "file.db, sqlite:///file.db, sqlite:// (in memory) or postgresql://user@host/database"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # a single letter is a drive of Windows
@@ -41,10 +46,13 @@ Clock: TypeAlias = Callable[[], datetime]
 class Opening(Awaitable[Store]):
     """What `open_store` returns: `await` it, or enter it with `async with`."""
 
-    def __init__(self, url: str, *, pool_size: int, busy_seconds: float | None, clock: Clock) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int, busy_seconds: float, max_vacuum_bytes: int, clock: Clock
+    ) -> None:
         self._url = url
         self._pool_size = pool_size
         self._busy_seconds = busy_seconds
+        self._max_vacuum_bytes = max_vacuum_bytes
         self._clock = clock
         self._store: Store | None = None
 
@@ -65,8 +73,16 @@ class Opening(Awaitable[Store]):
             await self._store.close()
 
     async def _open(self) -> Store:
-        engine = await _open_engine(self._url, self._pool_size, self._busy_seconds)
-        return Store(engine, clock=self._clock)
+        return Store(await self._open_engine(), clock=self._clock)
+
+    async def _open_engine(self) -> StorageEngine:
+        if _get_scheme(self._url) == "sqlite":
+            from recollect.storage.sqlite.engine import SqliteEngine
+
+            return await SqliteEngine.open(sqlite_path(self._url), self._busy_seconds, self._max_vacuum_bytes)
+        with requires_extra("postgres"):
+            from recollect.storage.postgres.engine import PostgresEngine
+        return await PostgresEngine.open(self._url, self._pool_size, self._busy_seconds)
 
 
 def open_store(
@@ -74,6 +90,7 @@ def open_store(
     *,
     pool_size: int = 10,
     busy_seconds: float | None = None,
+    max_vacuum_bytes: int = MAX_VACUUM_BYTES,
     clock: Clock = now,
 ) -> Opening:
     """Open the store at a URL or a path, and create or update its tables.
@@ -81,13 +98,17 @@ def open_store(
     Use it as `store = await open_store(url)` or `async with open_store(url) as store`. URLs are
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (private, in memory) and
     `postgresql://…`; the default is the environment variable RECOLLECT_DATABASE_URL.
-    `pool_size` is the maximum number of connections to PostgreSQL. `busy_seconds` is how long a write waits
-    for others before it raises `StorageBusyError` or, where no connection is free, `StorageUnavailableError`.
-    The default is 30 on SQLite; on PostgreSQL 5 for a connection, and the server's own setting for locks.
+    `pool_size` is the maximum number of connections to PostgreSQL. `busy_seconds` (default 5) is how long a
+    call waits: a write on SQLite for other processes, any call on PostgreSQL for a connection, an answer and
+    locks. Then it raises `StorageBusyError` or, where the server does not answer, `StorageUnavailableError`.
+    Long work (export, import, erase, prune, reindex, migrations) is not cut once it has begun.
+    After an erasure a SQLite file of up to `max_vacuum_bytes` is vacuumed; larger ones wait for `purge`.
     """
     size = check_int(pool_size, "pool_size", minimum=1, maximum=1000)
-    seconds = None if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
-    return Opening(database_url(store), pool_size=size, busy_seconds=seconds, clock=clock)
+    seconds = BUSY_SECONDS if busy_seconds is None else check_seconds(busy_seconds, "busy_seconds")
+    largest = check_int(max_vacuum_bytes, "max_vacuum_bytes")
+    url = database_url(store)
+    return Opening(url, pool_size=size, busy_seconds=seconds, max_vacuum_bytes=largest, clock=clock)
 
 
 def database_url(store: str | os.PathLike[str] | None) -> str:
@@ -127,16 +148,6 @@ def _get_scheme(url: str) -> str:
     if scheme in ("sqlite", "postgresql", "postgres"):
         return "sqlite" if scheme == "sqlite" else "postgresql"
     raise InvalidArgumentError("store", f"must look like {_FORMS}")
-
-
-async def _open_engine(url: str, pool_size: int, busy_seconds: float | None) -> StorageEngine:
-    if _get_scheme(url) == "sqlite":
-        from recollect.storage.sqlite.engine import SqliteEngine
-
-        return await SqliteEngine.open(sqlite_path(url), busy_seconds)
-    with requires_extra("postgres"):
-        from recollect.storage.postgres.engine import PostgresEngine
-    return await PostgresEngine.open(url, pool_size, busy_seconds)
 
 
 def sqlite_path(url: str) -> str:
@@ -184,6 +195,7 @@ class StoreHandle:
         self._source = _check_source(store)
         self._opened: dict[_Loop, _Opened] = {}
         self._opening: dict[_Loop, asyncio.Task[_Opened]] = {}
+        self._breakers: dict[_Loop, Breaker] = {}  # while a server is away, only the first call waits for it
         self._lock = PerProcess(threading.Lock)  # several threads may each have a loop
         # The finalizer refers to the open stores, so that they outlive the handle. A loop that ends just when
         # the handle becomes garbage would not see their generators, and leave the stores open.
@@ -203,11 +215,19 @@ class StoreHandle:
         with self._lock.value:
             self._check_new_loop(loop)
             self._forget_closed_loops()
+            breaker = self._breakers.setdefault(loop, Breaker(partial(self._open_once, loop)))
+        await breaker.check()
+        return (await self._open_once(loop)).store
+
+    async def _open_once(self, loop: _Loop) -> _Opened:
+        with self._lock.value:
+            if loop in self._opened:
+                return self._opened[loop]
             if loop not in self._opening:
                 self._opening[loop] = loop.create_task(self._open(loop))
                 self._opening[loop].add_done_callback(retrieve_exception)
         # Shielded: a cancelled caller must not cancel the opening for the others.
-        return (await asyncio.shield(self._opening[loop])).store
+        return await asyncio.shield(self._opening[loop])
 
     async def close(self) -> None:
         """Close the store of the running event loop; a store that the caller has opened stays open."""
@@ -219,6 +239,7 @@ class StoreHandle:
             await _close(opened)
 
     async def _open(self, loop: _Loop) -> _Opened:
+        started = loop.time()
         try:
             opened = await _open_source(self._source)
             try:
@@ -227,6 +248,10 @@ class StoreHandle:
             except BaseException:
                 await _close(opened)
                 raise
+        except StorageUnavailableError as error:
+            self._breakers[loop].open(error, loop.time() - started)
+            raise
+        else:
             self._opened[loop] = opened
             return opened
         finally:
@@ -241,8 +266,9 @@ class StoreHandle:
             )
 
     def _forget_closed_loops(self) -> None:
-        for loop in [loop for loop in self._opened if loop.is_closed()]:
-            del self._opened[loop]
+        for known in (self._opened, self._breakers):
+            for loop in [loop for loop in known if loop.is_closed()]:
+                del known[loop]
 
 
 def _check_source(store: object) -> Store | Opening:

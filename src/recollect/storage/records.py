@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.scope import TenantId
 from recollect.validation import as_json
@@ -174,12 +174,31 @@ class PrunedUser(NamedTuple):
     expired: int
 
 
+PurgeState: TypeAlias = Literal["done", "pending", "failed", "not_applicable"]
+"""How far a step of purging is; what is pending or failed is tried again when the store is next opened."""
+
+
+class Purge(NamedTuple):
+    """How far traces of deleted rows are removed: from SQLite's log, and from unused parts of its file.
+
+    On PostgreSQL and in memory neither applies: the server's own vacuum does it, or there is no file.
+    """
+
+    log: PurgeState
+    file: PurgeState
+
+
 @dataclass(frozen=True, slots=True)
 class EraseReport:
-    """How many rows an erasure removed, by kind, and the user's new epoch."""
+    """How many rows an erasure removed, by kind, the user's new epoch, and how far their traces are removed.
+
+    `log` and `file` are those of a `Purge`.
+    """
 
     counts: Mapping[str, int]
     epoch: int
+    log: PurgeState = "pending"
+    file: PurgeState = "pending"
 
     @property
     def total(self) -> int:

@@ -4,8 +4,12 @@ Both databases store times as whole microseconds since 1970 in UTC, so that they
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+import logging
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
 
 from recollect.errors import StorageCorruptError
 from recollect.messages import (
@@ -15,6 +19,7 @@ from recollect.messages import (
     Message,
     MessageDraft,
     Part,
+    check_part,
     from_micros,
     part_from_dict,
     part_to_dict,
@@ -22,10 +27,31 @@ from recollect.messages import (
 )
 from recollect.scope import Scope
 from recollect.storage.engine import Row
-from recollect.validation import encode_json
+from recollect.validation import MAX_JSON_DEPTH, check_json_object, encode_json
 
-_ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
-_ORIGIN_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_ROLE_OF = dict(enumerate(ROLES))  # not a list, which would take -1
+_ORIGIN_OF = dict(enumerate(ORIGINS))
+_ROLE_CODES = {role: code for code, role in _ROLE_OF.items()}
+_ORIGIN_CODES = {origin: code for code, origin in _ORIGIN_OF.items()}
+_MIN_MICROS, _MAX_MICROS = (
+    to_micros(limit) for limit in (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+)
+
+
+def _reject(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else cast("float", _reject(text))
+
+
+_json = json.JSONDecoder(parse_constant=_reject, parse_float=_parse_float)
 
 
 def user_keys(scope: Scope) -> dict[str, object]:
@@ -54,17 +80,45 @@ def encode_metadata(metadata: Mapping[str, object]) -> str | None:
     return encode_json(metadata, "metadata") if metadata else None
 
 
-def decode_json(column: str) -> object:
-    """Decode a column of JSON; raise `StorageCorruptError` where it is damaged."""
-    try:
-        return json.loads(column)
-    except ValueError as error:
-        raise _make_damage_error() from error
+def decode_object(column: str) -> dict[str, object]:
+    """Decode a column that holds a JSON object; raise where it holds something else."""
+    value = _json.decode(column)
+    # What is stored was checked. Only these can hide what no check accepts: escaped surrogates, deep nesting.
+    if "\\u" in column or column.count("{") + column.count("[") > MAX_JSON_DEPTH:
+        check_json_object(value, "stored JSON")
+    if not isinstance(value, dict):
+        raise TypeError("not a JSON object")
+    return cast("dict[str, object]", value)
 
 
 def decode_metadata(column: str | None) -> dict[str, object]:
     """Decode a column of metadata; None means none."""
-    return {} if column is None else cast("dict[str, object]", decode_json(column))
+    return {} if column is None else decode_object(column)
+
+
+@contextmanager
+def decoding(row: str) -> Generator[None]:
+    """Raise `StorageCorruptError` that names the row if decoding it fails, however it does."""
+    try:
+        yield
+    except StorageCorruptError:  # says already which row it is
+        raise
+    except Exception as error:
+        raise StorageCorruptError(
+            f"{row} is damaged ({type(error).__name__}: {error!s:.200}); delete it, or restore the database "
+            "from a backup"
+        ) from error
+
+
+def decode_each(decode: Callable[[Row], T], rows: Iterable[Row]) -> list[T]:
+    """Decode the rows of a list; leave out those that raise `StorageCorruptError`, with a warning."""
+    found: list[T] = []
+    for row in rows:
+        try:
+            found.append(decode(row))
+        except StorageCorruptError as error:
+            _log.warning("left out: %s", error)
+    return found
 
 
 def encode_message(message: Message, run_id: str | None, expires_at: int | None) -> dict[str, object]:
@@ -99,8 +153,24 @@ def count_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def decode_messages(rows: Iterable[Row]) -> list[Message]:
-    """Make messages from the columns of the fragment `message_columns`; they need no second check.
+def decode_messages(rows: Sequence[Row]) -> list[Message]:
+    """Make messages from the columns of the fragment `message_columns`, and leave out damaged ones."""
+    try:
+        return _decode_all(rows)
+    except Exception:  # noqa: BLE001 - whatever an impossible value leads to
+        return decode_each(decode_message, rows)
+
+
+def decode_message(row: Row) -> Message:
+    """Make a message from its columns; raise `StorageCorruptError` if it is damaged."""
+    thread_id, number = row[7], row[9]
+    with decoding(f"message {number} of thread {thread_id!r:.200}"):
+        (message,) = _decode_all([row])
+        return message
+
+
+def _decode_all(rows: Iterable[Row]) -> list[Message]:
+    """Make messages, which need no second check; raise anything if one is damaged.
 
     Reading history is the hottest path of the package, so this is one loop without calls for plain text.
     """
@@ -111,10 +181,10 @@ def decode_messages(rows: Iterable[Row]) -> list[Message]:
             draft.id,
             role,
             origin,
-            draft.body,
+            text,
             parts,
             metadata,
-            draft.created_micros,
+            micros,
             draft.thread_id,
             draft.position,
             draft.number,
@@ -122,10 +192,13 @@ def decode_messages(rows: Iterable[Row]) -> list[Message]:
             _unit,
             expires_at,
         ) = row
-        draft.role, draft.origin, draft.kind = ROLES[role], ORIGINS[origin], None
+        if "\0" in text or not _MIN_MICROS <= micros <= _MAX_MICROS:
+            raise ValueError("a NUL in the text, or a time out of range")
+        draft.body, draft.created_micros = text, micros
+        draft.role, draft.origin, draft.kind = _ROLE_OF[role], _ORIGIN_OF[origin], None
         if parts is not None:
             draft.body = decode_parts(parts)
-        draft.metadata = {} if metadata is None else decode_metadata(metadata)
+        draft.metadata = {} if metadata is None else decode_object(metadata)
         draft.expires_at = None if expires_at is None else from_micros(expires_at)
         draft.__class__ = MESSAGE_CLASS
         found.append(draft)
@@ -133,12 +206,5 @@ def decode_messages(rows: Iterable[Row]) -> list[Message]:
 
 
 def decode_parts(column: str) -> tuple[Part, ...]:
-    """Decode a column of message parts; raise `StorageCorruptError` where it is damaged."""
-    try:
-        return tuple(part_from_dict(part) for part in json.loads(column))
-    except (TypeError, ValueError) as error:
-        raise _make_damage_error() from error
-
-
-def _make_damage_error() -> StorageCorruptError:
-    return StorageCorruptError("a stored row is damaged; restore the database from a backup")
+    """Decode a column of message parts; raise where it is damaged."""
+    return tuple(check_part(part_from_dict(part)) for part in _json.decode(column))

@@ -6,14 +6,16 @@ transaction.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import cast
 
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Statement, Step, Transaction, Unchanged
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
 from recollect.storage.records import (
     MessageTerms,
     SearchChanges,
@@ -28,11 +30,14 @@ from recollect.text.segments import MAX_SEGMENTS
 from recollect.text.terms import ANALYSER_VERSION
 from recollect.validation import check_flag, check_int, check_limit, check_optional_id
 
+_log = logging.getLogger(__name__)
+
 MAX_COUNTED = 10_000
 """How far `count_unindexed` counts."""
 
 _MAX_BATCH = 1000
 _QUICK_ROWS = 256  # more rows than this are written off the event loop
+_HASH_BYTES = 4
 _FLOAT_BYTES = 2  # half precision
 _MESSAGE = 0  # the kind of source
 
@@ -141,9 +146,32 @@ def _read_changes(params: Params, vectors: list[Statement]) -> Transaction[Searc
     # `_make` is faster than a call with the columns, and there may be many rows.
     return SearchChanges(
         read_epoch(epochs, last),
-        list(map(SearchRow._make, reversed(rows))),
-        [VectorRow._make(row) for some in found for row in some],
+        list(map(SearchRow._make, _leave_out(_has_damaged_terms, reversed(rows)))),
+        list(map(VectorRow._make, _leave_out(_is_damaged_vector, chain.from_iterable(found)))),
     )
+
+
+def _leave_out(is_damaged: Callable[[Row], bool], rows: Iterable[Row]) -> list[Row]:
+    """Return the sound rows; the others are derived data, which a reindex makes again."""
+    sound: list[Row] = []
+    damaged: list[int] = []
+    for row in rows:
+        if is_damaged(row):
+            damaged.append(row[0])
+        else:
+            sound.append(row)
+    if damaged:
+        _log.warning("search rows of messages %s are damaged; run `recollect reindex`", damaged[:10])
+    return sound
+
+
+def _has_damaged_terms(row: Row) -> bool:
+    hashes, counts = row[9], row[10]
+    return hashes is not None and len(hashes) != _HASH_BYTES * len(counts)
+
+
+def _is_damaged_vector(row: Row) -> bool:
+    return not row[3] or len(row[3]) % _FLOAT_BYTES != 0
 
 
 def _read_unindexed(params: Params) -> Transaction[UnindexedMessages]:
@@ -200,7 +228,7 @@ def _check_messages(messages: Sequence[MessageTerms], model_id: str | None) -> N
         if not isinstance(item, MessageTerms):
             raise InvalidArgumentError("messages", f"must hold MessageTerms, not {type(item).__name__}")
         check_int(item.number, "messages")
-        if len(item.term_hashes) != 4 * len(item.term_counts):
+        if len(item.term_hashes) != _HASH_BYTES * len(item.term_counts):
             raise InvalidArgumentError("messages", "must have one byte of count for each hash of four")
         if len(item.vectors) > MAX_SEGMENTS:
             raise InvalidArgumentError("messages", f"has over {MAX_SEGMENTS} vectors of one message")

@@ -8,7 +8,7 @@ from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
 from recollect.storage.records import DEFAULT_TITLE, Thread
-from recollect.storage.rows import decode_metadata, encode_metadata, from_micros
+from recollect.storage.rows import decode_each, decode_metadata, decoding, encode_metadata, from_micros
 from recollect.storage.turns import build_creation
 from recollect.storage.users import raise_epoch
 from recollect.validation import check_int, check_json_object, check_limit, check_text
@@ -38,7 +38,7 @@ class Threads(StoreCore):
         """Return the user's threads of the scope's app and project, the latest message first."""
         params = self._app_keys(scope) | {"limit": check_limit(limit), "offset": check_int(offset, "offset")}
         rows = await self._query("list_threads", params, heavy=limit is None)
-        return [decode_thread(row, scope) for row in rows]
+        return decode_each(lambda row: decode_thread(row, scope), rows)
 
     async def update_thread(
         self, *, title: str | None = None, metadata: Mapping[str, object] | None = None, scope: Scope
@@ -59,6 +59,11 @@ class Threads(StoreCore):
 
 def decode_thread(row: Row, scope: Scope) -> Thread:
     """Make a thread of the scope's user from the columns of the fragment `thread_columns`."""
+    with decoding(f"thread {row[0]!r:.200}"):
+        return _decode_thread(row, scope)
+
+
+def _decode_thread(row: Row, scope: Scope) -> Thread:
     thread_id, app_id, project_id, title, metadata, created, updated, last, count, _ = row
     return Thread(
         id=thread_id,

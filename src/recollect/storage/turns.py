@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -227,10 +228,16 @@ def _find_call_units(keys: Params, wanted: set[str]) -> Transaction[dict[str, in
         return {}
     units: dict[str, int] = {}
     for unit, parts in (yield from query("rich_messages", keys)):
-        for part in decode_parts(parts):
-            if isinstance(part, ToolCall) and part.id in wanted:
-                units.setdefault(part.id, unit)  # the newest, where an id was reused
+        for call_id in _find_calls(parts):
+            if call_id in wanted:
+                units.setdefault(call_id, unit)  # the newest, where an id was reused
     return dict.fromkeys(units, min(units.values(), default=0))
+
+
+def _find_calls(parts: str) -> list[str]:
+    with suppress(Exception):  # a damaged message must not stop its thread; reading it says so
+        return [part.id for part in decode_parts(parts) if isinstance(part, ToolCall)]
+    return []
 
 
 def build_creation(keys: Params, values: Params) -> list[Statement]:

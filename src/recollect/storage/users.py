@@ -7,6 +7,7 @@ Every write locks the user's row.
 """
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -15,8 +16,8 @@ from recollect.errors import EraseIncompleteError
 from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
-from recollect.storage.records import EraseReport, MemoryEntry, StateEntry, UserSummary
-from recollect.storage.rows import decode_json, from_micros, to_micros, user_keys
+from recollect.storage.records import EraseReport, MemoryEntry, Purge, StateEntry, UserSummary
+from recollect.storage.rows import decode_each, decode_object, decoding, from_micros, to_micros, user_keys
 from recollect.validation import check_id, check_int, check_json_object, check_tenant, encode_json
 
 _MAX_USERS = 1000
@@ -126,7 +127,7 @@ class UserMemories(StoreCore):
     async def list_memory(self, *, scope: Scope) -> list[MemoryEntry]:
         """Return all entries of a user, sorted by key."""
         rows = await self._query("list_memory", user_keys(scope), heavy=True)
-        return [decode_memory(row) for row in rows]
+        return decode_each(decode_memory, rows)
 
     async def delete_memory(self, key: str, *, scope: Scope) -> bool:
         """Delete the entry under a key; return whether it existed."""
@@ -145,7 +146,8 @@ def memory_key(key: str, scope: Scope) -> dict[str, object]:
 def decode_memory(row: Row) -> MemoryEntry:
     """Make an entry from its columns."""
     key, number, value, updated_at = row
-    return MemoryEntry(number, key, cast("dict[str, object]", decode_json(value)), from_micros(updated_at))
+    with decoding(f"the memory under {key!r:.200}"):
+        return MemoryEntry(number, key, decode_object(value), from_micros(updated_at))
 
 
 def _set_memory(params: Params) -> Transaction[int]:
@@ -165,7 +167,10 @@ class UserStates(StoreCore):
     async def get_state(self, *, scope: Scope) -> StateEntry | None:
         """Return the user's mode, or None."""
         rows = await self._query("get_state", user_keys(scope))
-        return StateEntry(rows[0][0], from_micros(rows[0][1])) if rows else None
+        if not rows:
+            return None
+        with decoding("the state of the user"):
+            return StateEntry(rows[0][0], from_micros(rows[0][1]))
 
     async def delete_state(self, *, scope: Scope) -> bool:
         """Delete the user's mode; return whether there was one."""
@@ -185,6 +190,9 @@ class Erasure(StoreCore):
         Before it commits, it counts the rows of every table again. If any is left, it rolls back and raises
         `EraseIncompleteError`. The epoch in the report is higher than any the user had, so that background
         work on erased data cannot write it again.
+
+        Its `log` and `file` say whether SQLite's files still hold traces of the rows. Steps that are not done
+        are tried again when the store is next opened, or by `purge`.
         """
         task = asyncio.ensure_future(self._erase_and_purge(scope))
         task.add_done_callback(retrieve_exception)
@@ -192,9 +200,16 @@ class Erasure(StoreCore):
 
     async def _erase_and_purge(self, scope: Scope) -> EraseReport:
         report = await self._write(partial(_erase, user_keys(scope)), scope, heavy=True)
-        if report.total:
-            await self._engine.purge()
-        return report
+        log, file = await self._engine.purge()
+        return replace(report, log=log, file=file)
+
+    async def purge(self) -> Purge:
+        """Remove the traces of all deleted rows from a SQLite file and its log, however large the file is.
+
+        It vacuums the file: nobody can write meanwhile, about a second for 100 MB.
+        """
+        self._check_owner()
+        return await self._engine.purge(everything=True)
 
 
 def _erase(keys: Params) -> Transaction[EraseReport]:
@@ -208,7 +223,10 @@ def _erase(keys: Params) -> Transaction[EraseReport]:
     left = {kind: count for kind, count in counts.items() if count}
     if left:
         raise EraseIncompleteError(f"rows were left after erasing ({left}); nothing was removed")
-    return EraseReport({kind: before[kind] for kind in KINDS}, epoch)
+    report = EraseReport({kind: before[kind] for kind in KINDS}, epoch)
+    if report.total:
+        yield Step((Statement("mark_unpurged", keys),))
+    return report
 
 
 def _make_count_step(keys: Params) -> Step:

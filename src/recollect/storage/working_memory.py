@@ -13,7 +13,15 @@ from recollect.errors import ConflictError, InvalidArgumentError, MemoryNotFound
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
-from recollect.storage.rows import decode_json, from_micros, thread_keys, to_micros, user_keys
+from recollect.storage.rows import (
+    decode_each,
+    decode_object,
+    decoding,
+    from_micros,
+    thread_keys,
+    to_micros,
+    user_keys,
+)
 from recollect.storage.users import remove_rows
 from recollect.validation import check_choice, check_int, check_optional_id
 from recollect.working_memory import (
@@ -42,6 +50,7 @@ class WorkingMemories(StoreCore):
         *,
         strategy: Strategy = "merge",
         expected_version: int | None = None,
+        seen_version: int | None = None,
         epoch: int | None = None,
         run_id: str | None = None,
         check: Check | None = None,
@@ -49,7 +58,8 @@ class WorkingMemories(StoreCore):
     ) -> WorkingMemory:
         """Apply a patch to the current fields, and return the new ones.
 
-        `expected_version` guards a replacement: if it is not the current one, the patch is merged instead.
+        If `expected_version` is not the current one, `ConflictError` is raised. `seen_version` is the one
+        that a replacement was made from: if it is not the current one, the patch is merged instead.
         `epoch` guards against erased data: if it is not the user's epoch, `ConflictError` is raised, because
         something was deleted meanwhile and must not come back. `check` gets the fields that the patch alters.
         A patch that alters nothing creates no new version.
@@ -58,6 +68,7 @@ class WorkingMemories(StoreCore):
             json.loads(encode_fields(patch, "patch")),  # a copy that the caller cannot change
             check_choice(strategy, "strategy", STRATEGIES),
             None if expected_version is None else check_int(expected_version, "expected_version"),
+            None if seen_version is None else check_int(seen_version, "seen_version"),
             None if epoch is None else check_int(epoch, "epoch"),
             _check_function(check),
         )
@@ -71,7 +82,7 @@ class WorkingMemories(StoreCore):
         """Return the stored versions, newest first."""
         wanted = MAX_VERSIONS if limit is None else check_int(limit, "limit")
         params = memory_keys(scope) | {"limit": wanted}
-        return [_decode(row) for row in await self._query("working_memory_versions", params, heavy=True)]
+        return decode_each(_decode, await self._query("working_memory_versions", params, heavy=True))
 
     async def restore_working_memory(self, version: int, *, scope: Scope) -> WorkingMemory:
         """Write the fields of an earlier version as a new version, and return it."""
@@ -93,11 +104,17 @@ class _Change:
     patch: dict[str, object]
     strategy: Strategy
     expected_version: int | None
+    seen_version: int | None
     epoch: int | None
     check: Check | None
 
     def apply_to(self, current: WorkingMemory) -> dict[str, object]:
-        lost_race = self.expected_version not in (None, current.version)
+        if self.expected_version not in (None, current.version):
+            raise ConflictError(
+                f"working memory is at version {current.version}, not {self.expected_version}; read it and "
+                "make the change again"
+            )
+        lost_race = self.seen_version not in (None, current.version)
         strategy: Strategy = "merge" if lost_race else self.strategy
         return apply_patch(current.to_dict(), self.patch, strategy, self.check)
 
@@ -134,7 +151,9 @@ def _restore(params: Params) -> Transaction[WorkingMemory]:
     if not wanted:
         raise MemoryNotFoundError(f"working memory has no version {params['version']}; see its history")
     values = {"run_id": None, "updated_at": params["updated_at"]}
-    return (yield from _write(params, _decode(rows[0]), _decode(wanted[0]).to_dict(), values))
+    # The present one may be damaged, which is a reason to restore an earlier one.
+    current = next(iter(decode_each(_decode, rows)), WorkingMemory(version=rows[0][0]))
+    return (yield from _write(params, current, _decode(wanted[0]).to_dict(), values))
 
 
 def _write(
@@ -158,8 +177,9 @@ def _encode_sorted(fields: dict[str, object]) -> str:
 
 def _decode(row: Row) -> WorkingMemory:
     version, value, run_id, updated_at = row
-    fields = cast("dict[str, object]", decode_json(value))
-    return WorkingMemory(fields, version=version, updated_at=from_micros(updated_at), run_id=run_id)
+    with decoding(f"version {version} of the working memory"):
+        fields = decode_object(value)
+        return WorkingMemory(fields, version=version, updated_at=from_micros(updated_at), run_id=run_id)
 
 
 def _check_function(check: object) -> Check | None:

@@ -19,9 +19,9 @@ from recollect.trace import Trace
 PATIENT = """
 import sys
 from recollect.cli.app import main
-from recollect.storage.sqlite import engine
+from recollect.storage import opening
 
-engine.BUSY_SECONDS = 600
+opening.BUSY_SECONDS = 600
 sys.argv = ["recollect", "chat"]
 main()
 """

@@ -10,6 +10,8 @@ from tests.support.tenants import HOSTILE_TENANTS, show_tenant
 from typer.testing import Result
 
 from recollect import Message, Scope, ToolCall, ToolResult, open_store
+from recollect.storage.opening import sqlite_path
+from recollect.storage.sqlite.connection import connect
 from recollect.users import Users
 
 ADA = ("--user", "ada", "--tenant", "1")
@@ -176,6 +178,7 @@ def test_erase_removes_everything_when_told_yes(url: str) -> None:
         "user_state": 1,
     }
     assert report["total"] == sum(counts.values())
+    assert (report["log"], report["file"]) == ("done", "done")
     left = invoke("export", "--store", url, *ADA)
     assert [json.loads(line)["kind"] for line in left.stdout.splitlines()] == ["export", "end"]
 
@@ -189,7 +192,25 @@ def test_erase_asks_when_it_is_not_told_yes(url: str) -> None:
     done = invoke("erase", "--store", url, *ADA, text="y\n")
     assert done.exit_code == 0
     assert "  messages: 4\n" in done.stdout
+    assert "Traces in the log: removed\nTraces in unused parts of the file: removed\n" in done.stdout
     assert invoke("history", "--store", url, *ADA).stdout == "No messages.\n"
+
+
+def test_db_vacuum_removes_traces_and_fails_when_the_file_is_busy(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how far each step is, for people and for programs; a step that is left is an error."""
+    assert answer("db", "vacuum", "--store", url) == {"log": "done", "file": "done"}
+    assert "Traces in the log: removed\n" in invoke("db", "vacuum", "--store", url).stdout
+    monkeypatch.setattr("recollect.storage.opening.BUSY_SECONDS", 0.2)
+    reading = connect(sqlite_path(url))
+    reading.execute("BEGIN; SELECT count(*) FROM users").fetchall()
+    assert invoke("erase", "--store", url, *ADA, "--yes").exit_code == 0  # what it reads is in the log now
+    busy = invoke("db", "vacuum", "--store", url)
+    assert (busy.exit_code, "pending" in busy.stdout, "try again" in busy.stderr) == (3, True, True)
+    reading.execute("COMMIT")
+    reading.close()
+    assert answer("db", "vacuum", "--store", url) == {"log": "done", "file": "done"}
 
 
 def test_the_store_url_comes_from_the_environment_when_none_is_given(

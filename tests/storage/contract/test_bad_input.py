@@ -111,7 +111,8 @@ VALID: dict[str, dict[str, Any]] = {
     "update_working_memory": {
         "patch": {"new": 1},
         "strategy": "merge",
-        "expected_version": 0,
+        "expected_version": None,
+        "seen_version": 0,
         "epoch": None,
         "run_id": "run",
         "check": None,
@@ -178,6 +179,7 @@ WRONG: dict[str, dict[str, Values]] = {
         "patch": (None, *NOT_OBJECTS, *NOT_JSON, {"a": "x" * 1_000_000}),
         "strategy": ("", "both", "Merge", None, 5, []),
         "expected_version": NUMBERS,
+        "seen_version": NUMBERS,
         "epoch": NUMBERS,
         "run_id": IDS,
         "check": (5, "text", {}, []),
@@ -190,6 +192,7 @@ WRONG: dict[str, dict[str, Values]] = {
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
 OTHER_RULES = {"import_": {"lines", "merge"}, "unindexed_messages": {"any_model"}}
+OF_THE_WHOLE_STORE = ("close", "ping", "purge")
 OF_A_TENANT = ("delete_message_number", "list_users")
 OF_ONE_THREAD = (
     "append_turn",
@@ -284,7 +287,7 @@ def _public_methods(store: type[Store]) -> dict[str, Any]:
     return {
         name: method
         for name, method in inspect.getmembers(store, inspect.isroutine)
-        if not name.startswith("_") and name != "close"
+        if not name.startswith("_") and name not in OF_THE_WHOLE_STORE
     }
 
 

@@ -70,7 +70,7 @@ async def test_replacement_takes_the_place_of_everything(store: Store) -> None:
     """With the version that it names still there, what it does not mention is gone."""
     await store.update_working_memory({"a": 1, "b": 2}, scope=HERS)
     memory = await store.update_working_memory(
-        {"b": 3, "c": None}, strategy="replace", expected_version=1, scope=HERS
+        {"b": 3, "c": None}, strategy="replace", seen_version=1, scope=HERS
     )
     assert memory == {"b": 3}
 
@@ -79,8 +79,22 @@ async def test_replacement_is_merged_when_it_lost_the_race(store: Store) -> None
     """A version that has moved on is not overwritten."""
     await store.update_working_memory({"a": 1}, scope=HERS)
     await store.update_working_memory({"b": 2}, scope=HERS)
-    memory = await store.update_working_memory({"a": 5}, strategy="replace", expected_version=1, scope=HERS)
+    memory = await store.update_working_memory({"a": 5}, strategy="replace", seen_version=1, scope=HERS)
     assert memory == {"a": 5, "b": 2}
+
+
+async def test_change_is_a_conflict_when_it_expects_another_version(store: Store) -> None:
+    """Nothing is written, whatever the strategy; 0 expects that there is none yet."""
+    await store.update_working_memory({"a": 1}, expected_version=0, scope=HERS)
+    await store.update_working_memory({"b": 2}, expected_version=1, scope=HERS)
+    for strategy in ("merge", "replace"):
+        for version in (0, 1, 3):
+            with pytest.raises(ConflictError, match=f"is at version 2, not {version}"):
+                await store.update_working_memory(
+                    {"a": 5}, strategy=strategy, expected_version=version, scope=HERS
+                )
+    memory = await store.get_working_memory(scope=HERS)
+    assert (memory, memory.version) == ({"a": 1, "b": 2}, 2)
 
 
 async def test_change_that_alters_nothing_makes_no_version(store: Store) -> None:
@@ -135,7 +149,7 @@ async def test_nothing_is_lost_when_many_replace_at_once(store: Store) -> None:
     await store.update_working_memory({"before": 1}, scope=HERS)
     await asyncio.gather(
         *(
-            store.update_working_memory({f"f{n}": n}, strategy="replace", expected_version=1, scope=HERS)
+            store.update_working_memory({f"f{n}": n}, strategy="replace", seen_version=1, scope=HERS)
             for n in range(WRITERS)
         )
     )

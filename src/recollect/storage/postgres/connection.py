@@ -1,7 +1,11 @@
 """PostgreSQL connections: checking the URL, migrating the schema, and the pool."""
 
 import asyncio
-from collections.abc import Sequence
+import math
+import socket
+import weakref
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import psycopg
@@ -10,18 +14,20 @@ from psycopg_pool import AsyncConnectionPool
 
 from recollect.errors import InvalidArgumentError, StorageUnavailableError
 from recollect.messages import now
+from recollect.storage.engine import BUSY_SECONDS
 from recollect.storage.postgres.faults import translate_error
 from recollect.storage.rows import to_micros
 from recollect.storage.sql import Migration, find_pending, load_migrations, load_statements
-
-CONNECT_SECONDS = 5
-"""The maximum time to connect, and to wait for a free connection of the pool."""
 
 if TYPE_CHECKING:
     from psycopg_pool._acompat import AQueue
     from psycopg_pool.pool_async import MaintenanceTask
 
 _RETRY_SECONDS = 2  # the pool retries ever more slowly; after this time it starts over with the next caller
+_MAX_SECONDS = 86_400  # for settings that are small integers
+# Parts of a call's time: the server's error comes before ours, and that of a lock, which says more, first.
+_LOCK_SHARE, _STATEMENT_SHARE = 0.8, 0.9
+_SET_LIMITS = "SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)"
 MIGRATION_LOCK = 0x7265636F6C6C
 """The advisory lock of migrations: an arbitrary number, the same in all processes."""
 
@@ -65,6 +71,8 @@ class Pool(AsyncConnectionPool[Connection]):
             _workers.discard(task)
 
     _ending: Sequence[asyncio.Task[None]] = ()
+    known: weakref.WeakSet[Connection]
+    """The connections that the pool has made, idle or in use."""
 
     async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - the pool's own
         """Close the connections, then wait for the workers.
@@ -97,16 +105,19 @@ def describe_url(url: str) -> str:
     return f"postgresql {parts.get('host') or 'on this machine'}/{parts.get('dbname') or ''}"
 
 
-async def prepare(url: str, *, up_to: int | None = None) -> bool:
+async def prepare(url: str, busy_seconds: float = BUSY_SECONDS, *, up_to: int | None = None) -> bool:
     """Apply the pending migrations, up to a number if given, and return whether the database has Citus.
 
-    If there are none, no privilege is needed.
+    If there are none, no privilege is needed. The server must answer within `busy_seconds`; the migrations
+    themselves may take as long as they need.
     """
     place = describe_url(url)
     try:
-        async with await psycopg.AsyncConnection.connect(url, **make_options(url)) as connection:
-            is_on_citus = await _find_citus(connection, place)
-            if await _find_pending(connection, up_to):
+        async with await connect(url, busy_seconds) as connection:
+            with answering_within(busy_seconds, connection):
+                is_on_citus = await _find_citus(connection, place)
+                pending = await _find_pending(connection, up_to)
+            if pending:
                 await connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
                 await _apply_pending(connection, up_to)
             return is_on_citus
@@ -132,10 +143,60 @@ async def _find_citus(connection: Connection, place: str) -> bool:
     return bool(found)
 
 
-def make_options(url: str) -> dict[str, Any]:
-    """Return the options of a connection; a timeout in the URL wins."""
-    named = "connect_timeout" in conninfo.conninfo_to_dict(url)
-    return {"autocommit": True} if named else {"autocommit": True, "connect_timeout": CONNECT_SECONDS}
+async def connect(url: str, busy_seconds: float) -> Connection:
+    """Connect within `busy_seconds`, over all addresses of the host; a timeout in the URL wins."""
+    limit = None if "connect_timeout" in conninfo.conninfo_to_dict(url) else busy_seconds
+    try:
+        async with asyncio.timeout(limit):
+            return await psycopg.AsyncConnection.connect(url, **make_options(url, busy_seconds))
+    except TimeoutError as error:
+        raise psycopg.OperationalError(f"no connection within {busy_seconds:g} s") from error
+
+
+def make_options(url: str, busy_seconds: float) -> dict[str, Any]:
+    """Return the options of a connection; what the URL says of time wins.
+
+    A network that swallows packets is noticed by the system: when sent data is not acknowledged
+    (`tcp_user_timeout`), and when a silent peer does not react to keepalives.
+    """
+    seconds = math.ceil(_to_milliseconds(busy_seconds) / 1000)
+    wanted = {
+        "connect_timeout": seconds,
+        "tcp_user_timeout": _to_milliseconds(busy_seconds),
+        "keepalives_idle": seconds,
+        "keepalives_interval": 1,
+        "keepalives_count": 3,
+    }
+    named = conninfo.conninfo_to_dict(url)
+    options = {name: value for name, value in wanted.items() if name not in named}
+    # The encoding: else PGCLIENTENCODING would decide which characters can be stored.
+    return {"autocommit": True, "client_encoding": "utf8", **options}
+
+
+def _to_milliseconds(seconds: float) -> int:
+    return math.ceil(min(seconds, _MAX_SECONDS) * 1000)
+
+
+def cut(connection: Connection) -> None:
+    """End a connection whose server does not answer: what waits for it gets an error at once.
+
+    Cancelling would not do: psycopg then asks the server to cancel the statement, and waits for the answer.
+    """
+    with (
+        suppress(OSError, psycopg.Error),  # it has ended meanwhile
+        socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as duplicate,
+    ):
+        duplicate.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def answering_within(seconds: float, connection: Connection) -> Generator[None]:
+    """Cut a connection unless the block ends in time."""
+    timer = asyncio.get_running_loop().call_later(seconds, cut, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _is_port(text: str) -> bool:
@@ -143,16 +204,18 @@ def _is_port(text: str) -> bool:
 
 
 async def open_pool(
-    url: str, size: int, busy_seconds: float | None = None, *, is_on_citus: bool = False
+    url: str, size: int, busy_seconds: float = BUSY_SECONDS, *, is_on_citus: bool = False
 ) -> Pool:
-    """Open a pool of up to `size` connections."""
+    """Open a pool of up to `size` connections, whose statements and locks end before `busy_seconds`."""
+    milliseconds = _to_milliseconds(busy_seconds)
+    limits = [str(max(1, round(milliseconds * share))) for share in (_LOCK_SHARE, _STATEMENT_SHARE)]
 
     async def configure(connection: Connection) -> None:
-        if is_on_citus:
-            await connection.execute("SET citus.propagate_set_commands = 'local'")
-        if busy_seconds is not None:
-            milliseconds = str(max(1, round(busy_seconds * 1000)))
-            await connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
+        pool.known.add(connection)
+        with answering_within(busy_seconds, connection):
+            if is_on_citus:
+                await connection.execute("SET citus.propagate_set_commands = 'local'")
+            await connection.execute(_SET_LIMITS, limits)
 
     pool = Pool(
         url,
@@ -160,11 +223,12 @@ async def open_pool(
         max_size=size,
         open=False,
         configure=configure,
-        timeout=CONNECT_SECONDS if busy_seconds is None else busy_seconds,
+        timeout=busy_seconds,
         reconnect_timeout=_RETRY_SECONDS,
-        kwargs=make_options(url),
+        kwargs=make_options(url, busy_seconds),
         connection_class=psycopg.AsyncConnection[tuple[Any, ...]],
     )
+    pool.known = weakref.WeakSet()
     await pool.open()
     return pool
 

@@ -5,7 +5,8 @@ from typing import Any
 import psycopg
 
 from recollect.messages import now
-from recollect.storage.postgres.connection import MIGRATION_LOCK, Connection, describe_url, make_options
+from recollect.storage.engine import BUSY_SECONDS
+from recollect.storage.postgres.connection import MIGRATION_LOCK, Connection, connect, describe_url
 from recollect.storage.postgres.faults import translate_error
 from recollect.storage.rows import to_micros
 from recollect.storage.sql import check_convertible, find_old_layout, load_migrations, load_statements
@@ -15,7 +16,7 @@ async def convert(url: str) -> bool:
     """Convert a database if it has the old layout; return whether it had. Only the tables' owner can."""
     place = describe_url(url)
     try:
-        async with await psycopg.AsyncConnection.connect(url, **make_options(url)) as connection:
+        async with await connect(url, BUSY_SECONDS) as connection:
             await connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
             if not await _has_old_layout(connection):
                 return False

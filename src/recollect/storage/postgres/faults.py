@@ -33,7 +33,11 @@ _KNOWN: tuple[tuple[type[Exception], type[StorageError], str], ...] = (
         "the role lacks a privilege; see docs/storage.md for the grants",
     ),
     (pg.LockNotAvailable, StorageBusyError, "another transaction holds a lock; try again"),
-    (pg.QueryCanceled, StorageBusyError, "the server cancelled the statement; try again"),
+    (
+        pg.QueryCanceled,
+        StorageBusyError,
+        "the server cancelled the statement, perhaps because it took longer than busy_seconds; try again",
+    ),
     (pg.DataCorrupted, StorageCorruptError, "the server reports damaged data; restore from a backup"),
     (pg.IndexCorrupted, StorageCorruptError, "the server reports a damaged index; reindex it"),
     (psycopg.OperationalError, StorageUnavailableError, "the server cannot be reached"),

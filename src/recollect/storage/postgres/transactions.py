@@ -16,6 +16,7 @@ from typing import Generic, LiteralString, TypeVar
 import psycopg
 from psycopg import sql as composing
 
+from recollect.errors import StorageCorruptError
 from recollect.storage.engine import Results, Row, Statement, Step, Work
 from recollect.storage.postgres.connection import Connection
 
@@ -28,6 +29,7 @@ WRITE: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED"
 """Begins a transaction that writes; its statements see what others committed while it waited for a lock."""
 
 _SET_TENANT = "SELECT set_config('recollect.tenant_id', %s, true)"  # true: until the transaction ends
+_NO_LIMIT: LiteralString = "SET LOCAL statement_timeout = 0"
 _SET_LOCAL_TENANT = composing.SQL("SET LOCAL recollect.tenant_id = {}")
 
 
@@ -40,12 +42,14 @@ class Attempt(Generic[T]):
     sql: dict[str, LiteralString]
     begin: LiteralString
     is_on_citus: bool
+    heavy: bool = False
     commit_was_sent: bool = field(default=False, init=False)
     _begun: bool = field(default=False, init=False)
 
     async def run_on(self, connection: Connection) -> T:
         """Run the body to its end on a connection and return its value."""
-        if self.begin == READ and not self.is_on_citus:  # there, a tenant is set for a block
+        # On Citus a tenant is set for a block, and so is that heavy work has no limit.
+        if self.begin == READ and not self.is_on_citus and not self.heavy:
             body = self.work()
             step = next(body)
             if len(step.statements) == 1:
@@ -90,6 +94,8 @@ class Attempt(Generic[T]):
             if not self._begun:
                 self._begun = True
                 await connection.execute(self.begin)
+                if self.heavy:
+                    await connection.execute(_NO_LIMIT)
                 await self._set_tenant(connection)
             cursors = [await self._send(connection, statement) for statement in step.statements]
             if step.last:
@@ -131,4 +137,9 @@ async def _pipeline(connection: Connection) -> AsyncGenerator[None]:
 
 
 async def _rows(cursor: psycopg.AsyncCursor[Row] | None) -> list[Row]:
-    return await cursor.fetchall() if cursor is not None and cursor.description else []
+    if cursor is None or not cursor.description:
+        return []
+    try:
+        return await cursor.fetchall()
+    except UnicodeDecodeError as error:
+        raise StorageCorruptError("stored text is not UTF-8; restore the database from a backup") from error

@@ -8,7 +8,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -17,7 +17,7 @@ import apsw
 from recollect.concurrency.fork import call_in_child
 from recollect.errors import StorageCorruptError, StorageUnavailableError, StoreMisuseError
 from recollect.messages import now
-from recollect.storage.engine import Params, Row
+from recollect.storage.engine import BUSY_SECONDS, Params, Row
 from recollect.storage.rows import to_micros
 from recollect.storage.sql import Migration, find_pending, load_migrations, load_statements
 from recollect.storage.sqlite.faults import translate_error
@@ -25,8 +25,8 @@ from recollect.storage.sqlite.faults import translate_error
 MEMORY = ":memory:"
 """The path of a private database that is never written to disk."""
 
-BUSY_SECONDS = 30.0
-"""How long a writer waits for other writers before it gives up, unless the caller says otherwise."""
+MIGRATION_SECONDS = 30.0
+"""How long migrations and conversions wait for other processes, which may be migrating the file."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -36,7 +36,7 @@ _SETTINGS = (
     "PRAGMA cache_size = -16000",
 )
 
-DAMAGED_TEXT = "stored text is damaged; restore the database from a backup"
+DAMAGED_TEXT = "text is not UTF-8; delete it, or restore the database from a backup"
 """What is wrong with text that is not UTF-8."""
 
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -48,6 +48,8 @@ class Rows(Protocol):
     def fetchall(self) -> list[Row]:
         """Return all rows."""
         ...
+
+    def __next__(self) -> Row: ...
 
 
 class Database(Protocol):
@@ -105,6 +107,7 @@ def connect(path: str, *, waits_when_busy: bool = False, busy_seconds: float = B
                 f"{path}: this file was open when the process forked, and SQLite cannot share it with a "
                 "forked child; open it after forking, or start the child with 'spawn' (multiprocessing)"
             )
+        _create_private(path)
     with _closing_on_error(path) as stack:
         connection = cast("Database", apsw.Connection(path))
         stack.callback(connection.close)
@@ -117,6 +120,12 @@ def connect(path: str, *, waits_when_busy: bool = False, busy_seconds: float = B
         connection.set_busy_timeout(int(busy_seconds * 1000) if waits_when_busy else 0)
         stack.pop_all()
     return connection
+
+
+def _create_private(path: str) -> None:
+    """Create the file, unless it is there, for its owner alone; SQLite gives its log the same mode."""
+    with suppress(OSError):  # SQLite's own error says more
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _check_folder(path: str) -> None:
@@ -187,15 +196,17 @@ def _retry_while_busy(
 
 def _find_pending(connection: Database, up_to: int | None = None) -> list[Migration]:
     statements = load_statements("sqlite")
-    tables = _retry_while_busy(connection, _TABLES, BUSY_SECONDS)
-    applied = _retry_while_busy(connection, statements["applied_migrations"], BUSY_SECONDS) if tables else []
+    tables = _retry_while_busy(connection, _TABLES, MIGRATION_SECONDS)
+    applied = (
+        _retry_while_busy(connection, statements["applied_migrations"], MIGRATION_SECONDS) if tables else []
+    )
     todo = find_pending(load_migrations("sqlite"), applied)
     return [migration for migration in todo if up_to is None or migration.number <= up_to]
 
 
 def _apply_next(connection: Database, number: int) -> None:
     statements = load_statements("sqlite")
-    begin_writing(connection, BUSY_SECONDS)
+    begin_writing(connection, MIGRATION_SECONDS)
     try:
         connection.execute(statements["create_migrations"])
         todo = find_pending(

@@ -8,7 +8,13 @@ from recollect.errors import StorageCorruptError
 from recollect.messages import now
 from recollect.storage.rows import to_micros
 from recollect.storage.sql import check_convertible, find_old_layout, load_migrations, load_statements
-from recollect.storage.sqlite.connection import BUSY_SECONDS, DAMAGED_TEXT, Database, begin_writing, connect
+from recollect.storage.sqlite.connection import (
+    DAMAGED_TEXT,
+    MIGRATION_SECONDS,
+    Database,
+    begin_writing,
+    connect,
+)
 from recollect.storage.sqlite.faults import translate_error
 
 _log = logging.getLogger(__name__)
@@ -18,7 +24,7 @@ def convert(path: str) -> bool:
     """Convert a file if it has the old layout; return whether it had."""
     connection = connect(path)
     try:
-        begin_writing(connection, BUSY_SECONDS)
+        begin_writing(connection, MIGRATION_SECONDS)
         if not _has_old_layout(connection):
             return False
         _convert(connection)

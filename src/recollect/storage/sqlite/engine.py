@@ -1,27 +1,24 @@
 """The SQLite engine: fast reads on the event loop's thread, heavy ones in another, and one writer."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from typing import Self, TypeVar
 
 import apsw
 
 from recollect.concurrency.threads import ThreadPool
+from recollect.errors import StorageError
 from recollect.storage.engine import Row, Statement, Work, run_query
-from recollect.storage.sqlite.connection import BUSY_SECONDS, MEMORY, Database, connect, prepare
+from recollect.storage.records import Purge
+from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate_error
+from recollect.storage.sqlite.purge import Purger
 from recollect.storage.sqlite.transactions import execute, load_prepared, read_work
 from recollect.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
-
-_MAX_VACUUM_BYTES = 256 * 1024 * 1024
 
 
 class SqliteEngine:
@@ -30,23 +27,33 @@ class SqliteEngine:
     name = "sqlite"
 
     def __init__(
-        self, path: str, connections: tuple[Database, Database, Database], busy_seconds: float
+        self,
+        path: str,
+        connections: tuple[Database, Database, Database],
+        busy_seconds: float,
+        max_vacuum_bytes: int,
     ) -> None:
         self._path = path
         self._sql = load_prepared()
         self.is_in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._heavy_connection = connections
         self._writer = Writer(self._write_connection, path, busy_seconds)
+        self._purger = Purger(self._writer, path, busy_seconds, max_vacuum_bytes)
+        self._purging: asyncio.Task[None] | None = None
         self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
 
     @classmethod
-    async def open(cls, path: str, busy_seconds: float | None = None) -> Self:
+    async def open(cls, path: str, busy_seconds: float, max_vacuum_bytes: int) -> Self:
         """Open or create a database file and apply the pending migrations.
 
         A write waits up to `busy_seconds` for other processes.
         """
-        seconds = BUSY_SECONDS if busy_seconds is None else busy_seconds
-        return cls(path, await asyncio.to_thread(_connect_all, path, seconds), seconds)
+        connections = await asyncio.to_thread(_connect_all, path, busy_seconds)
+        engine = cls(path, connections, busy_seconds, max_vacuum_bytes)
+        with suppress(apsw.BusyError):
+            if execute(engine._read_connection, engine._sql, Statement("find_unpurged", {})):
+                engine._purging = asyncio.create_task(engine._purge_again())
+        return engine
 
     async def read(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction that only reads; a heavy one off the event loop."""
@@ -74,41 +81,39 @@ class SqliteEngine:
         """Run a transaction and return once it is durable."""
         return await self._writer.write(work, heavy=heavy)
 
-    async def purge(self) -> None:
-        """Vacuum the file and truncate its log: both still hold traces of deleted rows.
+    async def purge(self, *, everything: bool = False) -> Purge:
+        """Truncate the log and vacuum the file, if a user was erased and it was not done since."""
+        if self.is_in_memory:
+            return Purge("not_applicable", "not_applicable")
+        mark = await self.query(Statement("find_unpurged", {}), tenant="")
+        if not mark and not everything:
+            return Purge("done", "done")
+        return await self._purger.purge(mark[0][0] if mark else 0, everything=everything)
 
-        A large file is not vacuumed, because nobody else can write meanwhile; run VACUUM yourself.
-        """
-        if not self.is_in_memory:
-            await self._reader.run(self._vacuum)
+    async def _purge_again(self) -> None:
+        """Do in the background what an earlier process could not."""
+        with suppress(StorageError):  # it was logged, or the next start will see
+            await self.purge()
 
     async def close(self) -> None:
         """Finish running transactions and close all connections, even if cancelled meanwhile."""
-        was_cancelled = [await _close_to_the_end(part.close) for part in (self._writer, self._reader)]
+        parts = (self._end_purging, self._writer.close, self._reader.close)
+        was_cancelled = [await _close_to_the_end(close) for close in parts]
         for connection in (self._heavy_connection, self._read_connection, self._write_connection):
             connection.close()
         if any(was_cancelled):
             raise asyncio.CancelledError
+
+    async def _end_purging(self) -> None:
+        if self._purging is not None:
+            self._purging.cancel()
+            await asyncio.wait([self._purging])
 
     def _read_heavy(self, work: Work[T]) -> T:
         try:
             return read_work(self._heavy_connection, self._sql, work)
         except apsw.Error as error:
             raise translate_error(error, self._path) from error
-
-    def _vacuum(self) -> None:
-        try:
-            # `secure_delete` overwrites deleted rows, but not copies that SQLite left when it moved rows.
-            if Path(self._path).stat().st_size <= _MAX_VACUUM_BYTES:
-                self._heavy_connection.execute("PRAGMA temp_store = FILE; VACUUM").fetchall()
-            else:
-                _log.warning(
-                    "%s is too large to be vacuumed now; traces of erased data stay until you run VACUUM",
-                    self._path,
-                )
-            self._heavy_connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except (apsw.Error, OSError) as error:  # the erasure itself is committed, and no query finds the rows
-            _log.warning("%s: traces of erased data may stay until you run VACUUM: %s", self._path, error)
 
 
 async def _close_to_the_end(close: Callable[[], Awaitable[None]]) -> bool:

@@ -4,6 +4,7 @@ The SQL files name their values, as in `:user_id`. APSW looks up a name for each
 which takes longer than a tuple, so names become positions when the statements are loaded.
 """
 
+import logging
 import re
 from collections.abc import Callable
 from functools import cache
@@ -13,9 +14,29 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from recollect.errors import StorageCorruptError
 from recollect.storage.engine import Params, Statement, Work
 from recollect.storage.sql import load_statements
-from recollect.storage.sqlite.connection import DAMAGED_TEXT, Database
+from recollect.storage.sqlite.connection import DAMAGED_TEXT, Database, Rows
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_LISTS = frozenset(
+    (
+        "messages_up_to",
+        "messages_from",
+        "messages_between",
+        "messages_of_unit",
+        "page_of_messages",
+        "messages_by_number",
+        "user_history",
+        "rich_messages",
+        "search_rows_from",
+        "unindexed_messages",
+        "list_threads",
+        "list_memory",
+    )
+)
+"""Statements that return the sound rows where others have text that cannot be decoded."""
 
 _NAME = re.compile(r":([a-z_]+)")
 
@@ -89,7 +110,24 @@ def execute(connection: Database, sql: Statements, statement: Statement) -> list
     if isinstance(params, list):
         connection.executemany(text, map(bind, params))
         return []
+    cursor = connection.execute(text, bind(params))
     try:
-        return connection.execute(text, bind(params)).fetchall()
+        return cursor.fetchall()
     except UnicodeDecodeError as error:
-        raise StorageCorruptError(DAMAGED_TEXT) from error
+        if name not in _LISTS:
+            raise StorageCorruptError(f"{name}: {DAMAGED_TEXT}") from error
+    return _fetch_sound(connection.execute(text, bind(params)), name, params)
+
+
+def _fetch_sound(cursor: Rows, name: str, params: Params) -> list[Any]:
+    """Return the rows whose text can be decoded, and warn of the others."""
+    found: list[Any] = []
+    while True:
+        try:
+            found.append(next(cursor))
+        except StopIteration:
+            return found
+        except UnicodeDecodeError:  # the next call goes on with the next row
+            thread = f" of thread {params['thread_id']!r:.200}" if "thread_id" in params else ""
+            after = f", after {found[-1][0]!r:.200}" if found else ""
+            _log.warning("left out: a row%s whose %s (%s%s)", thread, DAMAGED_TEXT, name, after)

@@ -58,10 +58,11 @@ class _HalfDoneError(Exception):
 class Job:
     """A write, and the future that its caller awaits."""
 
-    work: Work[Any]
+    run: Callable[[], Any]
     future: asyncio.Future[Any]
     heavy: bool
     asked_at: float
+    is_alone: bool = False  # has the connection to itself, outside of transactions
 
 
 @dataclass(slots=True)
@@ -129,7 +130,17 @@ class Writer:
                 pass
         future: asyncio.Future[T] = self._loop.create_future()
         self._idle.clear()
-        self._pending.append(Job(work, future, heavy, now))
+        run = partial(run_work, self._connection, self._sql, work)
+        self._pending.append(Job(run, future, heavy, now))
+        self._schedule()
+        return await future
+
+    async def run_alone(self, call: Callable[[Database], T]) -> T:
+        """Run a call in the thread, with the connection to itself and no transaction open."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._idle.clear()
+        run = partial(call, self._connection)
+        self._pending.append(Job(run, future, heavy=True, asked_at=time.monotonic(), is_alone=True))
         self._schedule()
         return await future
 
@@ -203,14 +214,22 @@ class Writer:
         if not self._pending:
             self._idle.set()
             return
-        self._batch = batch = Batch(self._pending[:_MAX_BATCH])
+        size = self._count_next()
+        self._batch = batch = Batch(self._pending[:size])
         try:
-            del self._pending[:_MAX_BATCH]
+            del self._pending[:size]
             batch.jobs = [job for job in batch.jobs if not job.future.cancelled()]
             self._start(batch)
         except BaseException:  # raised by a signal handler
             self._post(batch)
             raise
+
+    def _count_next(self) -> int:
+        """Return how many of the pending jobs share the next batch."""
+        for place, job in enumerate(self._pending[:_MAX_BATCH]):
+            if job.is_alone:
+                return max(place, 1)
+        return _MAX_BATCH
 
     def _start(self, batch: Batch) -> None:
         if len(batch.jobs) > 1:
@@ -342,6 +361,9 @@ class Writer:
         batch.is_careful = True
         try:
             self._roll_back()
+            if batch.jobs and batch.jobs[0].is_alone:
+                batch.outcomes = [self._execute_job(job, batch) for job in batch.jobs]
+                return
             self._wait_for_others(batch.jobs)
         except apsw.Error as error:  # none of them has run, and each would fail by itself too
             batch.outcomes = [Outcome(error=translate_error(error, self._place)) for _ in batch.jobs]
@@ -417,7 +439,7 @@ class Writer:
 
     def _execute_job(self, job: Job, batch: Batch) -> Outcome:
         try:
-            return Outcome(run_work(self._connection, self._sql, job.work))
+            return Outcome(job.run())
         except apsw.Error as error:
             if not self._connection.in_transaction:  # SQLite has rolled back the whole batch
                 raise

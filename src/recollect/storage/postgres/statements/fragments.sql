@@ -53,8 +53,8 @@ thread_id, app_id, project_id, title, metadata::text, created_at, updated_at,
 -- fragment: message_columns
 -- Role and origin come as their codes, which are shorter; the table has their names, which people can read.
 message_id,
-CASE role WHEN 'user' THEN 0 WHEN 'assistant' THEN 1 WHEN 'tool' THEN 2 ELSE 3 END,
-CASE origin WHEN 'input' THEN 0 WHEN 'response' THEN 1 WHEN 'memory' THEN 2 ELSE 3 END,
+CASE role WHEN 'user' THEN 0 WHEN 'assistant' THEN 1 WHEN 'tool' THEN 2 WHEN 'system' THEN 3 END,
+CASE origin WHEN 'input' THEN 0 WHEN 'response' THEN 1 WHEN 'memory' THEN 2 WHEN 'system' THEN 3 END,
 text, parts::text, metadata::text, created_at, thread_id, position, number, run_id, unit,
 expires_at
 

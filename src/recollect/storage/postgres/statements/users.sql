@@ -51,3 +51,16 @@ SELECT count(*) FROM recollect.users WHERE {this_user}
 
 -- name: delete_users
 DELETE FROM recollect.users WHERE {this_user}
+
+-- name: mark_unpurged
+-- Nothing to do: the server vacuums its tables.
+
+-- name: find_unpurged
+-- Nothing to do.
+
+-- name: clear_unpurged
+-- Nothing to do.
+
+-- name: ping
+-- Reads from the database.
+SELECT 1

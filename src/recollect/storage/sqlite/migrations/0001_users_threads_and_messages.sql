@@ -4,6 +4,7 @@
 
 -- numbers: the last epoch, or number of a value or an event, that was given.
 -- messages: the highest number of a deleted message, so that no later message gets it again.
+-- unpurged: there while traces of erased users are to be removed from the file; it grows with each of them.
 CREATE TABLE counters (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL

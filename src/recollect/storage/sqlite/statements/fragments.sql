@@ -64,7 +64,8 @@ messages.message_id, messages.role, messages.origin, messages.text, messages.par
 CROSS JOIN threads ON threads.key = messages.place >> 24
 
 -- fragment: speaker
-CASE WHEN messages.metadata IS NOT NULL AND json_type(messages.metadata, '$.name') = 'text'
+CASE WHEN messages.metadata IS NOT NULL AND json_valid(messages.metadata)
+    AND json_type(messages.metadata, '$.name') = 'text'
     THEN json_extract(messages.metadata, '$.name') END
 
 -- fragment: segments

@@ -48,3 +48,19 @@ SELECT count(*) FROM users WHERE {this_user}
 
 -- name: delete_users
 DELETE FROM users WHERE {this_user}
+
+-- name: mark_unpurged
+-- Remembers that traces of an erased user must be removed from the file, until that was done.
+INSERT INTO counters (name, value) VALUES ('unpurged', 1)
+ON CONFLICT (name) DO UPDATE SET value = value + 1
+
+-- name: find_unpurged
+SELECT value FROM counters WHERE name = 'unpurged'
+
+-- name: clear_unpurged
+-- Not if another user was erased meanwhile.
+DELETE FROM counters WHERE name = 'unpurged' AND value = :value
+
+-- name: ping
+-- Reads from the database.
+SELECT 1 FROM counters LIMIT 1
