@@ -111,7 +111,8 @@ class WorkingMemoryProcessor(MemoryProcessor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Insert one fenced message before everything else; if the read fails, go on without it."""
         try:
-            store, scope = await self._open_working_memory(ctx)
+            store, scope = await self._open_to_read(ctx)
+            scope = None if scope is None else self.get_memory_scope(scope)
             known = WorkingMemory() if scope is None else await store.get_working_memory(scope=scope)
         except StorageError as error:
             ctx.degrade(error)
@@ -146,7 +147,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
         """Read the user's epoch: the update is dropped if something is deleted after this."""
         try:
             store, scope = await self._open_working_memory(ctx)
-            update.epoch = None if scope is None else await store.pin_epoch(scope=scope)
+            if scope is not None:
+                pinned = self._get_pinned(scope, ctx)
+                update.epoch = await store.pin_epoch(erase_epoch=pinned, scope=scope)
         except StorageError as error:
             _report_failure(ctx, error)
 
@@ -169,7 +172,11 @@ class WorkingMemoryProcessor(MemoryProcessor):
     ) -> None:
         try:
             await store.update_working_memory(
-                patch, run_id=ctx.run_id, check=self.fields.validate, scope=scope
+                patch,
+                erase_epoch=self._get_pinned(scope, ctx),
+                run_id=ctx.run_id,
+                check=self.fields.validate,
+                scope=scope,
             )
         except InvalidArgumentError as error:
             _report_failure(ctx, error)

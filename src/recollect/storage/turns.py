@@ -12,6 +12,7 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import DuplicateRow, Params, Results, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placement
 from recollect.storage.rows import decode_messages, decode_parts, encode_message, to_micros
+from recollect.storage.users import check_not_erased
 from recollect.tool_pairs import assign_units, find_earlier_calls
 from recollect.validation import MAX_POSITION, check_int, check_optional_id, check_time
 
@@ -34,7 +35,7 @@ class Turns(StoreCore):
         again: the stored version stays, and its placement says that it is not new. Each run is written once:
         the same `run_id` with other messages raises `ConflictError`, so that answers of one run never mix.
         From `expires_at` on, no read returns the messages. `erase_epoch` guards against erased data: if it is
-        not the user's, the user was erased meanwhile, and `ConflictError` is raised.
+        not the user's, the user was erased meanwhile, and `UserErasedError` is raised.
         """
         turn = _check_turn(messages)
         keys = self._thread_keys(scope)
@@ -115,9 +116,7 @@ class _Append:
     def _find_run(self, checked: Results) -> list[Message]:
         """Return the stored messages of the run; raise if the user was erased."""
         if self._erase_epoch is not None:
-            epochs = checked[-1]
-            if not epochs or epochs[0][1] != self._erase_epoch:
-                raise ConflictError("this user was erased meanwhile; the turn was not stored")
+            check_not_erased(checked[-1], self._erase_epoch)
         if self._run_id is None:
             return []
         # Not those of a run whose id is longer.
