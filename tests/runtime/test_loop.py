@@ -210,3 +210,19 @@ async def test_both_modes_never_mix(tmp_path: Path) -> None:
         await setup.say("run", "hello")
         assert "likes tea" not in str([message.text for message in model.shown[0]])
         assert setup.gateway.operations == ["search", "add", "flush"]
+
+
+async def test_sessions_are_found_when_the_mode_has_changed(tmp_path: Path) -> None:
+    """They belong to the folder: history, search and the list of sessions do not ask which memory it has."""
+    for mode in ("curated", "memory_gateway", "curated"):
+        model = ScriptedModel("fine")
+        async with loaded(tmp_path, mode, model) as setup:
+            await setup.say("run", f"My boat is red, says {mode}.")
+            (session,) = await setup.runtime.loop.sessions.recent()
+        assert session.id == "s1"
+    assert session.message_count == 6
+    assert [m.text for m in model.shown[0] if m.role == "user"] == [
+        "My boat is red, says curated.",
+        "My boat is red, says memory_gateway.",
+        "My boat is red, says curated.",
+    ]
