@@ -157,8 +157,8 @@ def test_invalid_gateway_configuration_fails_loading(tmp_path: Path) -> None:
 
 
 @both_modes
-async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) -> None:
-    """Neither in the session nor in long-term memory."""
+async def test_session_keeps_what_was_received_when_a_stream_is_left(tmp_path: Path, mode: str) -> None:
+    """Long-term memory gets nothing of it: half an answer is no answer."""
     model = ScriptedModel(["a long answer in many chunks", "fine"], chunk_size=2)
     async with loaded(tmp_path, mode, model) as setup:
         async with setup.runtime.loop.stream("hello", "s1") as stream:
@@ -166,7 +166,7 @@ async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) ->
                 if event.type == "text":
                     break
         assert stream.session_id == "s1"
-        assert await setup.transcript() == []
+        assert await setup.transcript() == [("user", "hello"), ("assistant", "a ")]
         assert "add" not in setup.gateway.operations
         assert (await setup.say("stream", "again")).text == "fine"
 

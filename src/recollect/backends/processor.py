@@ -14,7 +14,7 @@ from recollect.backends.base import (
 )
 from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import RecollectError, WrongOwnerError, combine_errors
-from recollect.messages import ABORTED, Message, frame_parts, now
+from recollect.messages import Message, frame_parts, is_aborted, now
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
 from recollect.pipeline.prompt_order import insert
@@ -84,7 +84,7 @@ class BackendProcessor(Processor):
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Stage the turn for the backend, unless it was aborted."""
-        if not any(message.metadata.get(ABORTED) for message in messages):
+        if not is_aborted(messages):
             asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
             run = CompletedRun(
                 ctx.ids.thread_id or "",

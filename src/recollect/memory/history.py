@@ -24,7 +24,7 @@ from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.store import Store
 from recollect.text.quoting import fence, quote
-from recollect.tool_pairs import assign_units
+from recollect.tool_pairs import assign_units, drop_orphan_results
 from recollect.validation import check_int
 
 _MAX_ALIGNED = 200  # alignment takes quadratic time, and only the end of a thread matters
@@ -191,7 +191,8 @@ def _select_history(
     wanted = [m for m in wanted if with_system or m.role != "system"]
     if limit is not None and len(wanted) > limit:
         wanted = _keep_last_units(wanted, limit)
-    return [_mark_as_memory(message) for message in wanted]
+    # A result that came very late stands alone, and models reject one without its call.
+    return [_mark_as_memory(message) for message in drop_orphan_results(wanted)]
 
 
 def _drop_asked_again(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:

@@ -24,7 +24,7 @@ from recollect.memory.extraction import (
     make_tool,
 )
 from recollect.memory.fields import FieldSet, Template, read_schema
-from recollect.messages import Message, frame_parts
+from recollect.messages import Message, frame_parts, is_aborted
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
 from recollect.scope import Scope
@@ -131,7 +131,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
         return insert(messages, [known_fields])
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the turn, as the processors before left it, may change."""
+        """Stage what the turn, as the processors before left it, may change; an aborted one teaches nothing."""
+        if is_aborted(messages):
+            return messages
         update = _PendingUpdate(
             collect_tool_patches(messages) if self._tools else [],
             format_conversation(messages) if self._extraction_time != "never" and not self._read_only else "",

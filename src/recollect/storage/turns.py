@@ -1,7 +1,7 @@
 """Writing messages: each turn is one transaction."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -13,7 +13,7 @@ from recollect.storage.engine import DuplicateRow, Params, Results, Row, Stateme
 from recollect.storage.records import DEFAULT_TITLE, Placement
 from recollect.storage.rows import decode_messages, decode_parts, encode_message, to_micros
 from recollect.storage.users import check_not_erased
-from recollect.tool_pairs import assign_units, find_earlier_calls
+from recollect.tool_pairs import MAX_DISTANCE, assign_units, find_earlier_calls
 from recollect.validation import MAX_POSITION, check_int, check_optional_id, check_time
 
 
@@ -185,9 +185,9 @@ def build_inserts(
     units = [place.position for place in places]
     has_parts = any(entry.columns["parts"] is not None for entry in entries)
     if has_parts:  # there may be tool calls
-        turn = [entry.message for entry in entries]
+        turn = list(zip(units, [entry.message for entry in entries], strict=True))
         earlier = yield from _find_call_units(keys, find_earlier_calls(turn))
-        units = assign_units(list(zip(units, turn, strict=True)), earlier)
+        units = assign_units(turn, earlier)
         joins = set(earlier.values())
     messages: list[dict[str, object]] = [
         {**keys, **entry.columns, "position": position, "number": number, "unit": unit}
@@ -217,14 +217,20 @@ def _align_expiries(rows: Sequence[dict[str, object]]) -> None:
         row["expires_at"] = earliest.get(row["unit"])
 
 
-def _find_call_units(keys: Params, wanted: set[str]) -> Transaction[dict[str, int]]:
-    """Find the unit of calls that were made in earlier turns: that of the earliest of them."""
+def _find_call_units(keys: Params, wanted: Mapping[str, int]) -> Transaction[dict[str, int]]:
+    """Find the unit of calls that were made in earlier turns: that of the earliest of them.
+
+    `wanted` maps each call to the position of its result.
+    """
     if not wanted:
         return {}
     units: dict[str, int] = {}
-    for unit, parts in (yield from query("rich_messages", keys)):
+    low = max(min(wanted.values()) - MAX_DISTANCE, 0)
+    for position, unit, parts in (yield from query("rich_messages", {**keys, "low": low})):
         for part in decode_parts(parts):
-            if isinstance(part, ToolCall) and part.id in wanted:
+            if not isinstance(part, ToolCall) or part.id not in wanted:
+                continue
+            if wanted[part.id] - position <= MAX_DISTANCE:
                 units.setdefault(part.id, unit)  # the newest, where an id was reused
     return dict.fromkeys(units, min(units.values(), default=0))
 
