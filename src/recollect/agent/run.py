@@ -334,10 +334,12 @@ class AgentRun:
     async def _save_partial(self) -> None:
         """Save the prompt and what the user saw of a stream that was left, unless the caller said no.
 
-        A prompt that has not passed the input side is not kept. A failure here is only logged: the caller
-        must see why the run was aborted.
+        A prompt that has not passed the input side is not kept. Neither is a turn whose commit was cancelled:
+        who does not want to wait for the store must not wait for it again. A failure here is only logged: the
+        caller must see why the run was aborted.
         """
-        if not self._settings.save_partial or not self._has_begun or self.result.saved:
+        is_under_way = self._has_begun and self._phase is not None and not self.result.saved
+        if not self._settings.save_partial or not is_under_way:
             return
         seen = self.delivery.trim(self._pipeline.released_messages())
         try:

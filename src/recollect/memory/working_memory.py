@@ -131,7 +131,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         return insert(messages, [known_fields])
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the turn, as the processors before left it, may change; an aborted one teaches nothing."""
+        """Stage what the turn, as the processors before left it, may change; an aborted one: nothing."""
         if is_aborted(messages):
             return messages
         update = _PendingUpdate(
