@@ -1,10 +1,11 @@
 """Which messages belong together: a tool call, its results, and what stands between them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Message, ToolCall, ToolResult
-from recollect.tool_pairs import assign_units, find_earlier_calls, pair_calls
+from recollect.tool_pairs import MAX_DISTANCE, assign_units, find_earlier_calls, pair_calls
 
 
 def said(*parts: str) -> Message:
@@ -20,6 +21,11 @@ def said(*parts: str) -> Message:
 def units(*messages: Message, first: int = 10, earlier: dict[str, int] | None = None) -> list[int]:
     """Return the unit of each message of a turn that begins at a position."""
     return assign_units(list(enumerate(messages, first)), earlier)
+
+
+def earlier_calls(*messages: Message) -> dict[str, int]:
+    """Return the calls before a turn that begins at position 10, with the positions of their results."""
+    return find_earlier_calls(list(enumerate(messages, 10)))
 
 
 def pairs(*messages: Message) -> list[tuple[int, int]]:
@@ -87,9 +93,17 @@ def test_result_without_a_call_is_a_unit_of_its_own() -> None:
 
 def test_call_is_late_when_it_was_made_before_the_turn() -> None:
     """What is called and answered in the turn is not, and neither is what is called after its answer."""
-    assert find_earlier_calls([said("-a"), said("+b"), said("-b"), said("hi")]) == {"a"}
-    assert find_earlier_calls([said("-a"), said("+a")]) == {"a"}
-    assert find_earlier_calls([said("hi"), said("+a")]) == set()
+    assert earlier_calls(said("-a"), said("+b"), said("-b"), said("hi"), said("-a")) == {"a": 10}
+    assert earlier_calls(said("hi"), said("-a"), said("+a")) == {"a": 11}
+    assert earlier_calls(said("hi"), said("+a")) == {}
+
+
+@pytest.mark.parametrize("between", [MAX_DISTANCE - 1, MAX_DISTANCE])
+def test_result_is_a_unit_of_its_own_when_it_comes_very_late(between: int) -> None:
+    """A call does not tie a whole conversation together; a call beside it keeps its result."""
+    turn = [said("+a"), *[said("hi")] * (between - 2), said("+b"), said("-b"), said("-a")]
+    assert (units(*turn)[-1] == 10) is (between < MAX_DISTANCE)
+    assert units(*turn)[-2] == units(*turn)[-3]
 
 
 @given(st.lists(st.sampled_from(["+a", "-a", "+b", "-b", "hi"]), max_size=9))

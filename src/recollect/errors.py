@@ -6,7 +6,8 @@
     ├── ConfigError                    (also a ValueError)
     ├── MemoryNotFoundError            (also a LookupError)
     ├── ConflictError
-    │   └── StaleChangeError
+    │   ├── StaleChangeError
+    │   └── UserErasedError
     ├── ModelError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
@@ -101,6 +102,12 @@ class StaleChangeError(ConflictError):
     """A change of curated memory no longer fits, because the file has changed since; nothing was changed."""
 
     code = "stale_change"
+
+
+class UserErasedError(ConflictError):
+    """The user was erased since this work began; nothing was written."""
+
+    code = "user_erased"
 
 
 class ModelError(RecollectError):

@@ -44,7 +44,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 """All kinds, in the order of their declaration."""
 
 ABORTED = "aborted"
-"""The metadata key that marks the answer of an aborted run."""
+"""The metadata key that marks the answer of an aborted run, or its prompt where nothing was answered."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT_MICROS = 2**33 * 1_000_000
@@ -322,6 +322,11 @@ def quoted_texts(message: Message) -> list[str]:
     """Return the texts of a message without the frame around what it quotes."""
     texts = [part for part in message.parts if isinstance(part, TextPart)]
     return [part.text for part in texts if not isinstance(part, FramePart)]
+
+
+def is_aborted(turn: Iterable[Message]) -> bool:
+    """Whether a turn is what was kept of an aborted run."""
+    return any(message.metadata.get(ABORTED) for message in turn)
 
 
 def frame_parts(texts: Sequence[str]) -> list[TextPart]:

@@ -9,6 +9,12 @@ from typing import NamedTuple
 
 from recollect.messages import Message, ToolCall, ToolResult
 
+MAX_DISTANCE = 256
+"""How many messages after its call a result may come and still stay together with it.
+
+More than the calls of one step: providers allow some 128 at once.
+"""
+
 
 class ToolPair(NamedTuple):
     """A call, the result that answers it, and the indexes of the messages that hold them."""
@@ -47,8 +53,10 @@ def assign_units(
     """Return the unit of each message of a turn, given as (position, message) in order.
 
     A unit is a call, its results and all between them; its number is the position of its first message. A
-    message without tools is a unit of its own. Paging, trimming and deleting work on whole units.
-    `earlier_calls` maps the calls before the turn that it answers to their units.
+    message without tools is a unit of its own, and so is a result that comes more than `MAX_DISTANCE`
+    messages after its call: it would tie a long conversation together, so that deleting one message deletes
+    all of it. Paging, trimming and deleting work on whole units. `earlier_calls` maps the calls before the
+    turn that it answers to their units.
 
         position   0 "hi"   1 call c   2 "wait"   3 result of c   4 "done"
         unit       0        1          1          1               4
@@ -56,15 +64,20 @@ def assign_units(
     units = [position for position, _ in turn]
     for index, result, made in _match_results([message for _, message in turn]):
         if made is not None:
-            _join(units, index, units[made[0]])
+            if turn[index][0] - turn[made[0]][0] <= MAX_DISTANCE:
+                _join(units, index, units[made[0]])
         elif earlier_calls and result.call_id in earlier_calls:
             _join(units, index, earlier_calls[result.call_id])
     return units
 
 
-def find_earlier_calls(turn: Sequence[Message]) -> set[str]:
-    """Return the ids of calls that were made before the turn and are answered in it."""
-    return {result.call_id for _, result, made in _match_results(turn) if made is None}
+def find_earlier_calls(turn: Sequence[tuple[int, Message]]) -> dict[str, int]:
+    """Return the calls before the turn that it answers, and the position of the first result of each."""
+    found: dict[str, int] = {}
+    for index, result, made in _match_results([message for _, message in turn]):
+        if made is None:
+            found.setdefault(result.call_id, turn[index][0])
+    return found
 
 
 def _match_results(

@@ -1,4 +1,4 @@
-"""Streams that are left, cancelled or broken: they save nothing, or what was seen if that is asked for."""
+"""Streams that are left or cancelled keep what was seen; broken ones, and cancelled calls, keep nothing."""
 
 import asyncio
 import subprocess
@@ -12,24 +12,23 @@ from tests.support.guards import Hoarder, SsnGuard
 from tests.support.models import Halting
 from tests.support.waiting import GENEROUS, until
 
-from recollect import Agent, Memory, ModelError
+from recollect import Agent, Memory, Message, ModelError, Processor, RunContext
 from recollect.agent.stream import RunStream
 
 pytestmark = pytest.mark.anyio
 
 
 @both_modes
-@pytest.mark.parametrize("save_partial", [False, True])
-async def test_nothing_is_saved_when_a_run_is_cancelled_before_anything_was_seen(
-    sqlite_url: str, mode: Mode, *, save_partial: bool
+async def test_nothing_is_saved_when_a_run_is_cancelled_that_must_not_be_kept(
+    sqlite_url: str, mode: Mode
 ) -> None:
-    """A cancelled run whose text nobody saw leaves all rows as they were."""
+    """A cancelled `generate`, or a stream without `save_partial`, leaves all rows as they were."""
     async with Memory(sqlite_url) as memory:
         await memory.list_threads(**ADA)
         before = dump(sqlite_url)
         model = Halting("held ", "back")
         agent = Agent(model, memory=memory, output_processors=[Hoarder()])
-        options = {"save_partial": save_partial} if mode == "stream" else {}
+        options = {"save_partial": False} if mode == "stream" else {}
         task = asyncio.create_task(answer(agent, mode, "hi", **options, **ADA))
         await model.halted.wait()
         task.cancel()
@@ -37,6 +36,77 @@ async def test_nothing_is_saved_when_a_run_is_cancelled_before_anything_was_seen
             await task
         assert dump(sqlite_url) == before
     assert model.open == 0
+
+
+async def test_prompt_is_kept_when_a_stream_is_cancelled_before_anything_was_seen(sqlite_url: str) -> None:
+    """What a user asked is not lost; it is marked as aborted itself, because there is no answer to mark."""
+    async with Memory(sqlite_url) as memory:
+        model = Halting("held ", "back")
+        agent = Agent(model, memory=memory, output_processors=[Hoarder(), SsnGuard()])
+        task = asyncio.create_task(agent.stream("mine is 123-45-6789", run_id="r", **ADA).result())
+        await model.halted.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        (saved,) = await memory.get_messages(**ADA)
+        assert (saved.text, saved.metadata) == ("mine is [REDACTED]", {"aborted": True})
+        again = await answer(agent, "stream", "mine?", run_id="r", **ADA)
+    assert (again.text, again.finish_reason, again.saved) == ("", "aborted", True)
+
+
+class Slow(Processor):
+    """Thinks about a prompt until it is told to go on."""
+
+    id = "slow"
+
+    def __init__(self) -> None:
+        """Nobody has asked yet."""
+        self.asked = asyncio.Event()
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Wait for ever."""
+        del messages, ctx
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_nothing_is_kept_when_a_stream_is_left_before_the_guards_have_passed_the_prompt() -> None:
+    """A guard that is not done might have redacted or blocked it."""
+    guard = Slow()
+    async with Memory() as memory:
+        task = asyncio.create_task(
+            Agent(memory=memory, input_processors=[guard]).stream("hi", **ADA).result()
+        )
+        await guard.asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await memory.get_messages(**ADA) == []
+
+
+async def test_piece_is_not_kept_when_its_reader_is_cancelled_with_it_in_hand() -> None:
+    """Whoever cancels a reader takes the piece that it has not passed on: nobody has seen it."""
+    sent, is_sending = list[str](), asyncio.Event()
+
+    async def send(text: str) -> None:
+        if sent:
+            is_sending.set()
+            await asyncio.Event().wait()
+        sent.append(text)
+
+    async def serve(agent: Agent) -> None:
+        async with agent.stream("hi", **ADA) as stream:
+            async for event in stream:
+                await send(event.text)
+
+    async with Memory() as memory:
+        task = asyncio.create_task(serve(Agent(Halting("one ", "two "), memory=memory)))
+        await is_sending.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert texts(await memory.get_messages(**ADA)) == [("user", "hi"), ("assistant", "one ")]
 
 
 async def _cancelled_stream(memory: Memory, *, save_partial: bool) -> list[str]:
@@ -56,7 +126,7 @@ async def _cancelled_stream(memory: Memory, *, save_partial: bool) -> list[str]:
 
 
 async def test_nothing_is_saved_when_a_stream_is_cancelled(sqlite_url: str) -> None:
-    """By default a turn is saved whole or not at all."""
+    """With `save_partial=False` a turn is saved whole or not at all."""
     async with Memory(sqlite_url) as memory:
         assert await _cancelled_stream(memory, save_partial=False) == ["one ", "two ", "three"]
         assert await memory.get_messages(**ADA) == []
@@ -102,14 +172,14 @@ async def test_what_was_seen_is_saved_when_a_stream_is_left_early(sqlite_url: st
     assert saved[-1].metadata == {"aborted": True}
 
 
-async def test_nothing_is_saved_when_a_stream_is_left_early_by_default(sqlite_url: str) -> None:
-    """Leaving without `save_partial` leaves all rows as they were."""
+async def test_what_was_seen_is_saved_when_a_stream_is_left_early_by_default(sqlite_url: str) -> None:
+    """A reader that leaves need not ask for it; who does not want it says so."""
     async with Memory(sqlite_url) as memory:
-        await memory.list_threads(**ADA)
-        before = dump(sqlite_url)
-        async with Agent(Halting("one ", "two "), memory=memory).stream("hi", **ADA) as stream:
-            await stream.next_event()
-        assert dump(sqlite_url) == before
+        for prompt, options in (("no", {"save_partial": False}), ("hi", {})):
+            agent = Agent(Halting("one ", "two "), memory=memory)
+            async with agent.stream(prompt, **options, **ADA) as stream:
+                await stream.next_event()
+        assert texts(await memory.get_messages(**ADA)) == [("user", "hi"), ("assistant", "one ")]
 
 
 @both_modes
@@ -122,19 +192,6 @@ async def test_nothing_is_saved_when_the_model_breaks_off(sqlite_url: str, mode:
         with pytest.raises(ModelError, match="line cut"):
             await answer(agent, mode, "hi", **ADA)
         assert dump(sqlite_url) == before
-
-
-async def test_what_was_seen_is_saved_when_the_model_breaks_off_and_that_is_asked_for(
-    sqlite_url: str,
-) -> None:
-    """A broken stream counts like one that was left."""
-    async with Memory(sqlite_url) as memory:
-        agent = Agent(Halting("one ", "two ", error=ModelError("line cut")), memory=memory)
-        with pytest.raises(ModelError, match="line cut"):
-            await answer(agent, "stream", "hi", save_partial=True, **ADA)
-        saved = await memory.get_messages(**ADA)
-    assert texts(saved) == [("user", "hi"), ("assistant", "one two ")]
-    assert saved[-1].metadata == {"aborted": True}
 
 
 async def test_partial_turn_holds_no_secret_when_a_guard_stands_before_memory(sqlite_url: str) -> None:

@@ -119,7 +119,7 @@ async def test_cancellation_of_the_models_own_is_a_failure_of_the_model() -> Non
         stream = Agent(ModelOf(_cancels_itself), memory=memory).stream("hi", save_partial=True)
         with pytest.raises(ModelError, match="gave up something"):
             await stream.result()
-        assert [message.text for message in await memory.get_messages()] == ["hi", "one "]
+        assert await memory.get_messages() == []
 
 
 class Fatal(BaseException):

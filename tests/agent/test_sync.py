@@ -114,7 +114,7 @@ def test_stream_is_closed_when_sync_code_leaves_it(sqlite_url: str) -> None:
     events.close()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - it is a generator
     assert model.open == 0
     later = Agent(model_of("fine"), memory=Memory(sqlite_url)).sync.generate("b", **ADA)
-    assert texts(later.prompt) == [("user", "b")]
+    assert texts(later.prompt) == [("user", "a"), ("assistant", "one "), ("user", "b")]
 
 
 def test_threads_share_one_portal_when_they_call_for_the_first_time() -> None:

@@ -280,7 +280,7 @@ async def test_backend_is_told_the_ids_the_times_and_the_whole_turn() -> None:
     backend = Scripted()
     agent, _ = agent_with(backend, model_of(ToolCall("c1", "lookup", {"word": "ping"}), "pong"))
     result = await agent.generate("ping?", run_id="r1")
-    assert backend.started == [StartedRun("", "r1", "ping?")]
+    assert backend.started == [StartedRun("", "r1", "ping?", ("(system)", None))]
     (kept,) = backend.kept
     assert (kept.session_id, kept.run_id, kept.prompt, kept.answer) == ("", "r1", "ping?", "pong")
     assert kept.asked_at <= kept.answered_at
@@ -288,15 +288,25 @@ async def test_backend_is_told_the_ids_the_times_and_the_whole_turn() -> None:
     assert [m.role for m in kept.messages] == ["user", "assistant", "tool", "assistant"]
 
 
-async def test_run_without_an_answer_or_a_prompt_leaves_nothing() -> None:
-    """Silence is not persisted, and nothing is recalled for it."""
+async def test_backend_decides_when_a_run_has_no_prompt_or_no_answer() -> None:
+    """It is given the whole turn; without a prompt nothing is recalled."""
     backend = Scripted()
-    agent, _ = agent_with(backend, model_of(""))
+    agent, _ = agent_with(backend, model_of(["Let me check.", ToolCall("c1", "lookup", {"word": "x"})], ""))
     await agent.generate("hi", **IDS)
-    assert (len(backend.started), backend.kept) == (1, [])
     agent, _ = agent_with(backend, model_of("ok"))
     await agent.generate([Message("user", [FilePart("image/png", url="https://example.org/tea.png")])], **IDS)
-    assert (len(backend.started), backend.kept) == (1, [])
+    assert len(backend.started) == 1
+    assert [(run.prompt, run.answer) for run in backend.kept] == [("hi", ""), ("", "ok")]
+
+
+async def test_gateway_is_sent_nothing_when_the_last_step_is_empty() -> None:
+    """What was said before a tool call is no answer, and a question alone is no turn."""
+    async with gateway() as (server, backend, _):
+        agent, _ = agent_with(
+            backend, model_of(["Let me check.", ToolCall("c1", "lookup", {"word": "x"})], ""), tools=[lookup]
+        )
+        result = await agent.generate("hi", **IDS)
+    assert (server.operations, result.saved) == (["search"], False)
 
 
 async def test_tools_of_the_backend_are_the_agents() -> None:

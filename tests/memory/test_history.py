@@ -9,16 +9,21 @@ from tests.support.contexts import context, new_run, save
 from tests.support.threads import PROMPT, THREAD, conversation, show_prompt, tool_round
 
 from recollect import (
+    Agent,
     ConflictError,
     InvalidArgumentError,
+    Memory,
     Message,
     MessageHistoryProcessor,
     MessagePersistenceProcessor,
     Scope,
     Store,
+    ToolCall,
+    ToolResult,
     open_store,
 )
 from recollect.pipeline.turn import assistant_id
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -171,3 +176,13 @@ async def test_a_run_that_is_stored_in_another_thread_is_a_conflict(store: Store
     ]
     with pytest.raises(ConflictError, match="run 'r1' is stored in thread 'here'"):
         await processor.get_stored_turn(context(there, "commit"))
+
+
+async def test_result_is_not_shown_when_it_came_too_late_for_its_call(store: Store) -> None:
+    """It stands alone in the thread, and a model that is shown it without its call rejects the prompt."""
+    chat = [Message("user", f"m{number}") for number in range(300)]
+    call = Message("assistant", [ToolCall("c", "look")])
+    await store.append_turn([call, *chat, Message("tool", [ToolResult("c", "look", 1)])], scope=THREAD)
+    model = ScriptedModel("ok")
+    await Agent(model, memory=Memory(store, last_messages=3)).generate("hi", **ADA)
+    assert [message.text for message in model.shown[0]] == ["m298", "m299", "hi"]

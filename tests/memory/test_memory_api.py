@@ -1,6 +1,8 @@
 """The methods of `Memory`, on every engine."""
 
 import asyncio
+import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from recollect import (
     open_store,
 )
 from recollect.errors import StoreMisuseError
+from recollect.recall.embedding import embedder
 
 pytestmark = pytest.mark.anyio
 
@@ -236,3 +239,34 @@ def test_sync_code_has_the_same_memory(sqlite_url: str) -> None:
             return await memory.get_messages()
 
     assert texts(asyncio.run(read())) == [("user", "hi")]
+
+
+class TestWithoutTheExtraEmbed:
+    """`Memory(semantic_recall=True)` where the packages of the built-in embedder are missing."""
+
+    @pytest.fixture(autouse=True)
+    def _hide_packages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hide a package as Python itself does, and forget that somebody was warned."""
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+        embedder._warn_of_words_alone.cache_clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it warns once
+
+    async def test_message_is_stored_once_and_found_by_words_when_it_is_added(self) -> None:
+        """One warning, and no error."""
+        async with Memory(semantic_recall=True) as memory:
+            with pytest.warns(UserWarning, match="words alone"):
+                await memory.add_message("user", "My dog Rex is afraid of thunder.")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                await memory.add_message("user", "Hello.")
+            assert len(await memory.get_messages()) == 2
+            assert (await memory.query("thunder"))[0].text == "My dog Rex is afraid of thunder."
+
+    async def test_nothing_is_stored_when_warnings_are_errors(self) -> None:
+        """A call that raises has written nothing, so that it can be tried again."""
+        async with Memory(semantic_recall=True) as memory:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                for _ in range(3):
+                    with pytest.raises(UserWarning):
+                        await memory.add_message("user", "Hello.")
+            assert await memory.get_messages() == []

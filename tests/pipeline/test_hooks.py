@@ -15,9 +15,11 @@ from recollect import (
     Processor,
     RecollectError,
     RunContext,
+    StorageError,
     TextDelta,
     ToolCall,
     ToolResult,
+    TripWire,
 )
 from recollect.pipeline.processor import StreamPart
 
@@ -329,3 +331,74 @@ async def test_text_is_whole_when_a_hook_splits_a_chunk(mode: Mode) -> None:
     entry = result.trace.find("splitter", "stream")
     assert entry is not None
     assert (entry.characters_in, entry.characters_out) == (12, 12)
+
+
+class Broken(Processor):
+    """Looks on, and fails in every hook."""
+
+    id = "broken"
+    observes = True
+
+    def __init__(self, error: Exception) -> None:
+        """Take the error to fail with."""
+        self._error = error
+
+    async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Fail."""
+        del messages, ctx
+        raise self._error
+
+    async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
+        """Fail."""
+        del call, ctx
+        raise self._error
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Fail."""
+        del part, ctx
+        raise self._error
+
+    async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
+        """Fail."""
+        del ctx
+        raise self._error
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Fail."""
+        del messages, ctx
+        raise self._error
+
+
+@both_modes
+@pytest.mark.parametrize("error", [OSError("disk full"), StorageError("gone")])
+async def test_turn_is_saved_when_an_observer_fails(
+    mode: Mode, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its error is in the trace and in the log, and nothing more comes of it."""
+    broken = Broken(error)
+    async with Memory() as memory:
+        agent = Agent(
+            model_of(["Let me see. ", CALL], "It means pong.", mode=mode),
+            tools=[lookup],
+            memory=memory,
+            input_processors=[broken],
+            output_processors=[broken],
+        )
+        result = await answer(agent, mode, "what?")
+        assert (result.text, result.saved) == ("Let me see. \nIt means pong.", True)
+        assert len(await memory.get_messages()) == 4
+    assert {entry.phase for entry in result.trace if entry.error} == {
+        "input",
+        "tool_call",
+        "stream",
+        "result",
+    }
+    assert "broken failed, and the run goes on" in caplog.text
+
+
+@pytest.mark.parametrize("error", [InvalidArgumentError("user_id", "is missing"), TripWire("no")])
+async def test_run_ends_when_an_observer_finds_a_mistake_or_trips(error: Exception) -> None:
+    """What the caller must see is not hidden."""
+    agent = Agent(model_of("ok"), output_processors=[Broken(error)])
+    with pytest.raises(type(error)):
+        await agent.generate("hi", raise_on_tripwire=True)

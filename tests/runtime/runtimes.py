@@ -15,7 +15,6 @@ from tests.support.gateway_server import KEY, GatewayServer, gateway_server
 from recollect import ToolCall
 from recollect.runtime.loader import AgentRuntime, EngineLoader
 from recollect.runtime.loop import AgentRunResult
-from recollect.scope import Scope
 from recollect.storage.opening import open_store
 from recollect.storage.records import AuditEvent
 
@@ -47,13 +46,13 @@ class Setup:
     async def events(self, session_id: str | None = "s1") -> list[AuditEvent]:
         """Return the audit events of a session, read by a store of our own."""
         async with open_store(self.runtime.config.store) as store:
-            return await store.list_events(scope=Scope(None, self.runtime.config.user_id, session_id))
+            return await store.list_events(scope=self.runtime.config.scope.with_thread(session_id))
 
     async def transcript(self, session_id: str = "s1") -> list[tuple[str, str]]:
         """Return who said what in a session, read by a store of our own."""
         async with open_store(self.runtime.config.store) as store:
             messages = await store.last_messages(
-                None, scope=Scope(None, self.runtime.config.user_id, session_id)
+                None, scope=self.runtime.config.scope.with_thread(session_id)
             )
         return [(message.role, message.text) for message in messages]
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio]
 async def test_the_offline_model_promises_no_notes_that_a_gateway_has_no_tool_for(tmp_path: Path) -> None:
     """In curated mode it says how to note something, once there is nothing to quote."""
     for mode, is_said in (("memory_gateway", False), ("curated", True)):
-        async with loaded(tmp_path, mode, "offline") as setup:
+        async with loaded(tmp_path, mode, "offline", store=f"{mode}.db") as setup:
             result = await setup.say("run", "Where is the harbour?")
         assert "It has nothing on this" in result.text
         assert ("remember that" in result.text) is is_said

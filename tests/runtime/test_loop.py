@@ -157,8 +157,8 @@ def test_invalid_gateway_configuration_fails_loading(tmp_path: Path) -> None:
 
 
 @both_modes
-async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) -> None:
-    """Neither in the session nor in long-term memory."""
+async def test_session_keeps_what_was_received_when_a_stream_is_left(tmp_path: Path, mode: str) -> None:
+    """Long-term memory gets nothing of it: half an answer is no answer."""
     model = ScriptedModel(["a long answer in many chunks", "fine"], chunk_size=2)
     async with loaded(tmp_path, mode, model) as setup:
         async with setup.runtime.loop.stream("hello", "s1") as stream:
@@ -166,7 +166,7 @@ async def test_a_stream_that_is_left_keeps_nothing(tmp_path: Path, mode: str) ->
                 if event.type == "text":
                     break
         assert stream.session_id == "s1"
-        assert await setup.transcript() == []
+        assert await setup.transcript() == [("user", "hello"), ("assistant", "a ")]
         assert "add" not in setup.gateway.operations
         assert (await setup.say("stream", "again")).text == "fine"
 
@@ -210,3 +210,19 @@ async def test_both_modes_never_mix(tmp_path: Path) -> None:
         await setup.say("run", "hello")
         assert "likes tea" not in str([message.text for message in model.shown[0]])
         assert setup.gateway.operations == ["search", "add", "flush"]
+
+
+async def test_sessions_are_found_when_the_mode_has_changed(tmp_path: Path) -> None:
+    """They belong to the folder: history, search and the list of sessions do not ask which memory it has."""
+    for mode in ("curated", "memory_gateway", "curated"):
+        model = ScriptedModel("fine")
+        async with loaded(tmp_path, mode, model) as setup:
+            await setup.say("run", f"My boat is red, says {mode}.")
+            (session,) = await setup.runtime.loop.sessions.recent()
+        assert session.id == "s1"
+    assert session.message_count == 6
+    assert [m.text for m in model.shown[0] if m.role == "user"] == [
+        "My boat is red, says curated.",
+        "My boat is red, says memory_gateway.",
+        "My boat is red, says curated.",
+    ]

@@ -118,6 +118,14 @@ async def _has_pinned_erase_epoch(store: Store, scope: Scope) -> bool:
     return await store.pin_erase_epoch(scope=scope) >= 0
 
 
+async def _has_erase_epoch(store: Store, scope: Scope) -> bool:
+    return await store.erase_epoch(scope=scope) is not None
+
+
+async def _read_for_run(store: Store, scope: Scope, limit: int | None) -> list[Message]:
+    return (await store.read_for_run(limit, scope=scope))[0]
+
+
 # Times as Python and as ISO 8601 write them, and the ids of messages that were given none.
 _VARYING = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\dT[\d:.+]*|\b[0-9a-f]{24,}\b")
 
@@ -141,6 +149,7 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "delete_state": lambda store, scope, _: store.delete_state(scope=scope),
     "delete_thread": lambda store, scope, _: store.delete_thread(scope=scope),
     "epoch": lambda store, scope, _: _has_epoch(store, scope),
+    "erase_epoch": lambda store, scope, _: _has_erase_epoch(store, scope),
     "erase": lambda store, scope, _: store.erase(scope=scope),
     "export": lambda store, scope, _: store.export(scope=scope),
     "get_memory": lambda store, scope, _: store.get_memory("k", scope=scope),
@@ -153,6 +162,8 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "import_": lambda store, scope, loot: store.import_(loot.lines, scope=scope),
     "last_messages": lambda store, scope, _: store.last_messages(None, scope=scope),
     "last_messages: part of a unit": lambda store, scope, _: store.last_messages(3, scope=scope),
+    "read_for_run": lambda store, scope, _: _read_for_run(store, scope, None),
+    "read_for_run: part of a unit": lambda store, scope, _: _read_for_run(store, scope, 3),
     "list_users": lambda store, scope, _: _is_listed(store, scope),
     "list_events": lambda store, scope, _: store.list_events(scope=scope),
     "list_events: of all threads": lambda store, scope, _: store.list_events(scope=scope.with_thread(None)),

@@ -107,11 +107,15 @@ class Agent:
         run_id: str | None = None,
         raise_on_tripwire: bool = False,
         on_memory_error: OnMemoryError = "return",
-        save_partial: bool = False,
+        save_partial: bool = True,
         context: Mapping[str, object] | None = None,
         **ids: Unpack[Ids],
     ) -> RunStream:
-        """Answer a prompt as a stream of events; with `async with`, leaving early also ends the run."""
+        """Answer a prompt as a stream of events; with `async with`, leaving early also ends the run.
+
+        If the reader leaves early or is cancelled, memory keeps the prompt and what the reader has received,
+        marked as aborted; with `save_partial=False` it keeps nothing.
+        """
         run = self._new_run(
             prompt,
             run_id,

@@ -102,7 +102,7 @@ class AgentRun:
         self._reads = 0
         self._replayed: Iterator[tuple[int, StreamPart]] = iter(())
         self._responses: dict[str, object] = {}  # the provider's own responses, by message id
-        self._model_failed = False
+        self._has_begun = False
         self._reading: _Phase = self._read
         self._phase: _Phase | None = self._begin
         self.state = pipeline.state
@@ -135,8 +135,8 @@ class AgentRun:
             yield self._note_trip(trip)
         except BaseException as error:
             failure = error if isinstance(error, Exception) else None
-            # Guards fail closed: a partial turn is saved only if the reader left or the model failed.
-            if self._model_failed or isinstance(error, asyncio.CancelledError | GeneratorExit):
+            # Only what a reader has left half-way is kept: guards fail closed, and an error is no answer.
+            if isinstance(error, asyncio.CancelledError | GeneratorExit):
                 await self._save_partial()
             raise
         else:
@@ -154,6 +154,7 @@ class AgentRun:
             self._phase = self._replay
             self.result.saved = True
             self.result.finish_reason = ABORTED if stored.was_aborted else None
+        self._has_begun = True
         return []
 
     async def _replay(self) -> list[StreamPart]:
@@ -193,10 +194,10 @@ class AgentRun:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            await self._note_model_failure()
+            await self.wait_for_reader()  # text before the failure reaches the reader first
             raise ModelError("the model gave up something that it was waiting for") from error
         except Exception:
-            await self._note_model_failure()
+            await self.wait_for_reader()
             raise
         released = list[StreamPart]()
         if isinstance(part, str):
@@ -216,10 +217,6 @@ class AgentRun:
         """Whether the model was read far enough ahead of the reader."""
         self._reads += 1
         return self._reads % _MAX_AHEAD == 0
-
-    async def _note_model_failure(self) -> None:
-        await self.wait_for_reader()  # text before the failure reaches the reader first
-        self._model_failed = True
 
     async def _stop_reading(self) -> list[StreamPart]:
         return await self._end_step(self._current_step)
@@ -335,13 +332,16 @@ class AgentRun:
             await self._step.parts.aclose()
 
     async def _save_partial(self) -> None:
-        """Save what the user saw of an aborted run, if the caller wants that.
+        """Save the prompt and what the user saw of a stream that was left, unless the caller said no.
 
-        A failure here is only logged: the caller must see why the run was aborted.
+        A prompt that has not passed the input side is not kept. Neither is a turn whose commit was cancelled:
+        who does not want to wait for the store must not wait for it again. A failure here is only logged: the
+        caller must see why the run was aborted.
         """
-        seen = self.delivery.trim(self._pipeline.released_messages())
-        if not self._settings.save_partial or not seen or self.result.saved:
+        is_under_way = self._has_begun and self._phase is not None and not self.result.saved
+        if not self._settings.save_partial or not is_under_way:
             return
+        seen = self.delivery.trim(self._pipeline.released_messages())
         try:
             self.result.saved = await self._pipeline.save_partial(seen)
         except Exception as error:  # noqa: BLE001 - a hook or a write may raise anything; the trace has it

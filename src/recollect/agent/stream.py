@@ -45,6 +45,7 @@ class RunStream:
         self._noted: list[Message] = []
         self._tripwire: TripWire | None = None
         self._has_ended = False
+        self._handed_out: Event | None = None
         self._handover = _Handover()
         self._task: asyncio.Task[None] | None = None
 
@@ -67,6 +68,7 @@ class RunStream:
         return self
 
     async def __anext__(self) -> Event:
+        self.confirm()
         if self._tripwire is not None:
             tripwire, self._tripwire, self._has_ended = self._tripwire, None, True
             raise tripwire
@@ -82,7 +84,7 @@ class RunStream:
         finally:
             self._note_prompt()
         if type(item) is Event:
-            self._note_delivered(item)
+            self._handed_out = item
             if self._raise_on_tripwire:
                 self._tripwire = item.tripwire
             return item
@@ -102,7 +104,11 @@ class RunStream:
         return self._run.result
 
     async def aclose(self) -> None:
-        """Abort the run: without `save_partial` nothing uncommitted is saved."""
+        """Abort the run: the prompt and what was received are kept, unless `save_partial` is False."""
+        self.confirm()
+        await self._leave()
+
+    async def _leave(self) -> None:
         self._has_ended = True
         self._handover.leave()
         if self._task is not None and not self._task.done():
@@ -116,11 +122,14 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        if kind is None or not issubclass(kind, asyncio.CancelledError):
+            self.confirm()
+        await self._leave()
 
     def __del__(self) -> None:
         """End a run that nobody reads any more; the garbage collector may call this in any thread."""
         if self._task is not None and not self._task.done():
+            self.confirm()
             self._handover.leave()
             call_in_loop(self._task.get_loop(), _cancel, self._task)
 
@@ -135,7 +144,14 @@ class RunStream:
         task.add_done_callback(retrieve_exception)  # the reader has it
         return task
 
-    def _note_delivered(self, event: Event) -> None:
+    def confirm(self) -> None:
+        """Count the last event as received: its reader has asked for the next one, or has left by itself.
+
+        A reader that is cancelled with an event in its hands may never have passed it on.
+        """
+        event, self._handed_out = self._handed_out, None
+        if event is None:
+            return
         if event.type == "text":
             self._run.delivery.characters += len(event.text)
         elif (part := event.tool_call or event.tool_result) is not None:
@@ -235,6 +251,7 @@ class SyncStream:
                     return
                 if isinstance(event, BaseException):
                     raise event
+                self._stream.confirm()
                 yield event
         finally:
             task.cancel()

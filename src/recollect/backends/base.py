@@ -8,13 +8,22 @@ hidden events in the store, filed under the session that they are about.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from recollect.errors import StorageError
 from recollect.messages import FramePart, Message, TextPart
-from recollect.scope import Scope
+from recollect.pipeline.context import RunIds
+from recollect.scope import UNSET, Scope, encode_tenant
 from recollect.storage.opening import StoreHandle
 from recollect.text.quoting import BULLET, indent_lines, neutralise
+
+Owner: TypeAlias = tuple[str, str | None]
+"""Whose run it is: the tenant's key, and the user's id; None if the run names no user."""
+
+
+def get_owner(ids: RunIds) -> Owner:
+    """Return whose run it is; a run that names no tenant belongs to the system."""
+    return encode_tenant(None if ids.tenant_id is UNSET else ids.tenant_id), ids.user_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class StartedRun:
     session_id: str
     run_id: str
     prompt: str
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,11 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class CompletedRun:
-    """A run that completed normally: prompt, answer and all messages of the turn, after the guards."""
+    """A run that completed normally: prompt, answer and all messages of the turn, after the guards.
+
+    The answer is the text of the last step; it is empty if the model ended with a tool or with nothing. The
+    prompt is empty if it has no text.
+    """
 
     session_id: str
     run_id: str
@@ -84,6 +98,7 @@ class CompletedRun:
     asked_at: datetime
     answered_at: datetime
     messages: tuple[Message, ...] = ()
+    owner: Owner | None = None
 
 
 @runtime_checkable
@@ -98,8 +113,11 @@ class MemoryBackend(Protocol):
         """Return what the model should know for this prompt."""
         ...
 
-    async def persist_after_run(self, run: CompletedRun) -> None:
-        """Store what should be remembered of the run; it has passed all guards."""
+    async def persist_after_run(self, run: CompletedRun) -> object:
+        """Store what should be remembered of the run; it has passed all guards.
+
+        The backend decides what of the run is worth keeping; it returns False if nothing was.
+        """
         ...
 
     def get_tools(self) -> Sequence[Callable[..., object]]:

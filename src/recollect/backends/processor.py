@@ -4,10 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from recollect.backends.base import CompletedRun, MemoryBackend, RecalledItem, Recollection, StartedRun
+from recollect.backends.base import (
+    CompletedRun,
+    MemoryBackend,
+    RecalledItem,
+    Recollection,
+    StartedRun,
+    get_owner,
+)
 from recollect.concurrency.tasks import BackgroundTasks
 from recollect.errors import RecollectError, WrongOwnerError, combine_errors
-from recollect.messages import ABORTED, Message, frame_parts, now
+from recollect.messages import Message, frame_parts, is_aborted, now
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
 from recollect.pipeline.prompt_order import insert
@@ -60,10 +67,10 @@ class BackendProcessor(Processor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Insert the snapshot and the recalled items before the conversation."""
         ctx.state[_ASKED_AT] = now()
-        prompt = _find_last_text(messages, "user")
+        prompt = _find_prompt(messages)
         if not prompt:
             return messages
-        run = StartedRun(ctx.ids.thread_id or "", ctx.run_id, prompt)
+        run = StartedRun(ctx.ids.thread_id or "", ctx.run_id, prompt, get_owner(ctx.ids))
         try:
             found = await self._backend.recall_before_run(run)
         except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the chat goes on
@@ -76,25 +83,31 @@ class BackendProcessor(Processor):
         return messages
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage the turn for the backend, unless it has no prompt or no answer, or was aborted."""
-        prompt, answer = _find_last_text(messages, "user"), _find_last_text(messages, "assistant")
-        if prompt and answer and not any(message.metadata.get(ABORTED) for message in messages):
+        """Stage the turn for the backend, unless it was aborted."""
+        if not is_aborted(messages):
             asked_at: datetime = ctx.state.get(_ASKED_AT) or now()
             run = CompletedRun(
-                ctx.ids.thread_id or "", ctx.run_id, prompt, answer, asked_at, now(), tuple(messages)
+                ctx.ids.thread_id or "",
+                ctx.run_id,
+                _find_prompt(messages),
+                _find_answer(messages),
+                asked_at,
+                now(),
+                tuple(messages),
+                get_owner(ctx.ids),
             )
             ctx.on_commit(partial(self._commit, run, ctx))
         return messages
 
-    async def _commit(self, run: CompletedRun, ctx: RunContext) -> None:
-        if self._persists_in_background:
-            self._background.start(run.session_id, self._persist_in_background(run, ctx))
-        else:
-            await self._persist(run)
+    async def _commit(self, run: CompletedRun, ctx: RunContext) -> object:
+        if not self._persists_in_background:
+            return await self._persist(run)
+        self._background.start(run.session_id, self._persist_in_background(run, ctx))
+        return True
 
-    async def _persist(self, run: CompletedRun) -> None:
+    async def _persist(self, run: CompletedRun) -> object:
         try:
-            await self._backend.persist_after_run(run)
+            return await self._backend.persist_after_run(run)
         except Exception as error:
             sanitized = _sanitize_error(self._backend, error)
             if sanitized is error:
@@ -109,10 +122,16 @@ class BackendProcessor(Processor):
             ctx.degrade(RecollectError(str(error)) if isinstance(error, WrongOwnerError) else error)
 
 
-def _find_last_text(messages: Sequence[Message], role: str) -> str:
-    """Return the last text that the user or the assistant wrote in this run."""
-    texts = [m.text for m in messages if m.role == role and m.origin in ("input", "response") and m.text]
+def _find_prompt(messages: Sequence[Message]) -> str:
+    """Return the last text that the user wrote in this run."""
+    texts = [m.text for m in messages if m.role == "user" and m.origin == "input" and m.text]
     return texts[-1] if texts else ""
+
+
+def _find_answer(messages: Sequence[Message]) -> str:
+    """Return the text of the last step; what was said before a tool call is no answer."""
+    last = next((m for m in reversed(messages) if m.origin == "response"), None)
+    return last.text if last is not None and last.role == "assistant" and not last.tool_calls else ""
 
 
 def _make_messages(found: Recollection, ctx: RunContext) -> list[Message]:

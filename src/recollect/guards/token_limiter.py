@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from recollect.guards.stream_guard import StreamGuard, TextStream
-from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
+from recollect.messages import FramePart, Kind, Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.prompt_order import find_turn_start
@@ -20,6 +20,8 @@ LimitStrategy: TypeAlias = Literal["truncate", "abort"]
 DEFAULT_LIMIT = 8_192
 """The limit of a limiter that was given none."""
 
+# What memory has put into the prompt, in the order in which it is shortened.
+_MEMORY_KINDS: tuple[Kind, ...] = ("recalled", "other_threads", "user_memory", "working_memory", "snapshot")
 _FILE_TOKENS = 765  # about what providers count for an image
 
 
@@ -48,8 +50,9 @@ class TokenLimiterProcessor(StreamGuard):
     In `output_processors` the answer is cut at a clean place, all its messages counted together, and the
     model stopped there: no further tools, finish reason `length`. In `input_processors` it runs after memory
     and takes the oldest messages out of what the model is shown, a tool's call with its results; never a
-    system message, never the present turn, and nothing of what is kept. What tools give back counts: the
-    limit holds for every request to the model.
+    system message, never the present turn, and nothing of what is kept. If those alone are too long, what
+    memory shows (recalled messages, working memory) is shortened or left out. What tools give back counts:
+    the limit holds for every request to the model.
     """
 
     id = "token-limiter"
@@ -85,18 +88,53 @@ class TokenLimiterProcessor(StreamGuard):
             return messages
         if self._strategy == "abort":
             ctx.abort(f"the prompt is {excess} tokens longer than the limit of {self._limit}")
-        dropped: set[int] = set()
-        for unit in _find_droppable_units(messages):
+        droppable = _find_droppable_units(messages)
+        history = sum(costs[place] for unit in droppable for place in unit)
+        shown, saved = self._shorten_memory(messages, excess - history)
+        if excess - history > saved:
+            ctx.abort(
+                f"instructions, system messages and this turn alone are {excess - history - saved} tokens "
+                f"longer than the limit of {self._limit}; none of them may be left out: raise the limit, or "
+                "shorten them"
+            )
+        excess -= saved
+        for unit in droppable:
             if excess <= 0:
                 break
-            dropped |= unit
+            for place in unit:
+                shown[place] = None
             excess -= sum(costs[place] for place in unit)
-        if excess > 0:
-            ctx.abort(
-                f"instructions, system messages and this turn alone are {excess} tokens longer than the "
-                f"limit of {self._limit}; none of them may be left out: raise the limit, or shorten them"
-            )
-        return [message for place, message in enumerate(messages) if place not in dropped]
+        return [message for message in shown if message is not None]
+
+    def _shorten_memory(self, messages: Sequence[Message], excess: int) -> tuple[list[Message | None], int]:
+        """Shorten what memory shows, or leave it out, before a run is stopped; return what that saves."""
+        shown: list[Message | None] = [*messages]
+        saved = 0
+        for kind in _MEMORY_KINDS:
+            for place, message in enumerate(messages):
+                if message.kind == kind and saved < excess:
+                    shown[place] = self._shorten(message, excess - saved)
+                    saved += self._count(message) - self._count(shown[place])
+        return shown, saved
+
+    def _shorten(self, message: Message, excess: int) -> Message | None:
+        """Return a block of memory with so many tokens less at its end, or None if nothing would be left."""
+        parts: list[Part] = []
+        is_left = False
+        for part in reversed(message.parts):
+            if isinstance(part, TextPart) and not isinstance(part, FramePart):
+                cost = self._count_part(part)
+                cutter = TokenCutter(max(cost - max(excess, 0), 0), self._encoding)
+                text = cutter.feed(part.text) + cutter.finish()
+                excess -= cost - count_tokens(text, self._encoding)
+                parts += [TextPart(text)] if text else []
+                is_left |= bool(text)
+            else:
+                parts.append(part)
+        return message.replace(content=parts[::-1]) if is_left else None
+
+    def _count(self, message: Message | None) -> int:
+        return 0 if message is None else self._count_message(message)
 
     def new_stream(self, ctx: RunContext) -> "_LimitedText":
         """Make a stream that ends at the limit."""

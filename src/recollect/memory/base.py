@@ -4,6 +4,7 @@ A call may name its user and its thread. An id that it leaves out comes from the
 the memory too. With `PER_CALL` each call must name it: a call that forgets it raises, and reads no rows.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
@@ -120,3 +121,21 @@ class MemoryProcessor(Processor):
     async def _open(self, ctx: RunContext) -> tuple[Store, Scope | None]:
         scope = self._resolve_scope(ctx)
         return await self._handle.get(), scope
+
+    async def _open_to_read(self, ctx: RunContext) -> tuple[Store, Scope | None]:
+        """Open the store, and pin the user's erase epoch if this is the first reading of the run."""
+        store, scope = await self._open(ctx)
+        if scope is not None and self._pin_key(scope) not in ctx.pins:
+            self._pin(await store.erase_epoch(scope=scope), scope, ctx)
+        return store, scope
+
+    def _pin(self, erase_epoch: int | None, scope: Scope, ctx: RunContext) -> None:
+        """Keep the erase epoch of the first reading: nothing is written if the user is erased after it."""
+        ctx.pins.setdefault(self._pin_key(scope), erase_epoch)
+
+    def _get_pinned(self, scope: Scope, ctx: RunContext) -> int | None:
+        """Return the pinned erase epoch; None if nothing was read, or the user had no data then."""
+        return ctx.pins.get(self._pin_key(scope))
+
+    def _pin_key(self, scope: Scope) -> Hashable:
+        return self._handle.database, scope.tenant_key, scope.user_id

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from recollect.errors import InvalidArgumentError, RecollectError
 from recollect.memory.fields import FieldSet, check_names
-from recollect.messages import ABORTED, Message, clean_json
+from recollect.messages import Message, clean_json
 from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fence_text, indent_lines
 from recollect.tool_pairs import pair_calls
@@ -30,12 +30,7 @@ _INSTRUCTIONS: dict[Strategy, str] = {
 
 
 def format_conversation(messages: Sequence[Message]) -> str:
-    """Return what the user and the assistant said in a turn, without what memory or the system added.
-
-    The turn of an aborted run gives no text: nothing is learned from half an answer.
-    """
-    if any(message.metadata.get(ABORTED) for message in messages):
-        return ""
+    """Return what the user and the assistant said in a turn, without what memory or the system added."""
     spoken = {("user", "input"), ("assistant", "response")}
     said = [message for message in messages if (message.role, message.origin) in spoken and message.text]
     return "\n".join(f"{message.role}: {indent_lines(message.text)}" for message in said)

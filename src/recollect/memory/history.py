@@ -9,7 +9,7 @@ has it, or had it until somebody deleted it. Only the rest is new:
                          └──────────────── known ─────────────────────────────────┘   new
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from functools import partial
@@ -24,7 +24,7 @@ from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.store import Store
 from recollect.text.quoting import fence, quote
-from recollect.tool_pairs import assign_units
+from recollect.tool_pairs import assign_units, drop_orphan_results
 from recollect.validation import check_int
 
 _MAX_ALIGNED = 200  # alignment takes quadratic time, and only the end of a thread matters
@@ -35,6 +35,8 @@ DEFAULT_LAST_MESSAGES = 10
 _ID_BATCH = 500
 OnSaved: TypeAlias = Callable[[Scope, Store], None]
 """A callback after messages of a user were saved."""
+ReadLast: TypeAlias = Callable[[int | None], Awaitable[list[Message]]]
+"""Reads the last messages of a thread, as many as it is told."""
 
 
 class MessagePersistenceProcessor(MemoryProcessor):
@@ -85,7 +87,13 @@ class MessagePersistenceProcessor(MemoryProcessor):
         fresh = await _drop_resent(turn, store, scope)
         await _check_prompt_ids(fresh, store, scope, ctx.run_id)
         due = expires_after(self._ttl, store)
-        await store.append_turn(fresh, scope=scope, run_id=ctx.run_id, expires_at=due)
+        await store.append_turn(
+            fresh,
+            scope=scope,
+            run_id=ctx.run_id,
+            expires_at=due,
+            erase_epoch=self._get_pinned(scope, ctx),
+        )
         if self._on_saved is not None:
             self._on_saved(scope, store)
         return True
@@ -104,7 +112,8 @@ async def _drop_resent(turn: list[Message], store: Store, scope: Scope) -> list[
     sent = len(get_sent_history(turn))
     if not sent:
         return turn
-    known = find_resent_ids(turn, await read_thread(store, scope, shown=0, sent=sent))
+    stored = await read_thread(partial(store.last_messages, scope=scope), shown=0, sent=sent)
+    known = find_resent_ids(turn, stored)
     return [message for message in turn if message.id not in known]
 
 
@@ -153,7 +162,7 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
         """Insert the end of the thread before the prompt; if the read fails, go on without it."""
         try:
             store, scope = await self._open(ctx)
-            stored = [] if scope is None else await self._read(store, scope, messages)
+            stored = [] if scope is None else await self._read(store, scope, messages, ctx)
         except StorageError as error:
             ctx.degrade(error)
             return messages
@@ -161,9 +170,17 @@ class MessageHistoryProcessor(MessagePersistenceProcessor):
         prompt = [message for message in messages if message.id not in known]
         return insert(prompt, _select_history(stored, prompt, self._limit, with_system=self._with_system))
 
-    async def _read(self, store: Store, scope: Scope, messages: list[Message]) -> list[Message]:
+    async def _read(
+        self, store: Store, scope: Scope, messages: list[Message], ctx: RunContext
+    ) -> list[Message]:
+        async def read(limit: int | None) -> list[Message]:
+            # The epoch comes with the messages, so that it takes no round trip of its own.
+            found, erase_epoch = await store.read_for_run(limit, scope=scope)
+            self._pin(erase_epoch, scope, ctx)
+            return found
+
         sent = len(get_sent_history(messages))
-        return await read_thread(store, scope, shown=self._limit, sent=sent, with_system=self._with_system)
+        return await read_thread(read, shown=self._limit, sent=sent, with_system=self._with_system)
 
 
 def _select_history(
@@ -174,7 +191,8 @@ def _select_history(
     wanted = [m for m in wanted if with_system or m.role != "system"]
     if limit is not None and len(wanted) > limit:
         wanted = _keep_last_units(wanted, limit)
-    return [_mark_as_memory(message) for message in wanted]
+    # A result that came very late stands alone, and models reject one without its call.
+    return [_mark_as_memory(message) for message in drop_orphan_results(wanted)]
 
 
 def _drop_asked_again(stored: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
@@ -230,12 +248,12 @@ def find_resent_ids(messages: Sequence[Message], stored: Sequence[Message]) -> s
 
 
 async def read_thread(
-    store: Store, scope: Scope, *, shown: int | None, sent: int, with_system: bool = False
+    read: ReadLast, *, shown: int | None, sent: int, with_system: bool = False
 ) -> list[Message]:
     """Read the end of a thread: as many messages as are shown, and as many utterances as the client sent."""
     limit = None if shown is None else max(shown, sent)
     while limit != 0:
-        found = await store.last_messages(limit, scope=scope)
+        found = await read(limit)
         if limit is None or shown is None or len(found) < limit:
             return found
         visible = sum(with_system or message.role != "system" for message in found)

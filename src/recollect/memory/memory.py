@@ -185,6 +185,8 @@ class Memory:
         if not given:
             return []
         store, scope = await self._open(**ids)
+        if self._recall is not None:
+            self._get_recaller()  # now: what it raises or warns of must not come after the write
         due = expires_after(self._ttl, store) if expires_at is None else expires_at
         await store.append_turn(given, scope=scope, expires_at=due)
         self._on_saved(scope, store)

@@ -50,7 +50,7 @@ class OtherThreadsProcessor(MemoryProcessor):
         return insert(messages, [context])
 
     async def _read(self, ctx: RunContext) -> list[Message]:
-        store, scope = await self._open(ctx)
+        store, scope = await self._open_to_read(ctx)
         if scope is None:
             return []
         threads = await store.list_threads(limit=_MAX_THREADS + 1, scope=scope)

@@ -79,7 +79,7 @@ class SemanticRecallProcessor(MemoryProcessor):
         if not question:
             return messages
         try:
-            _, scope = await self._open(ctx)
+            _, scope = await self._open_to_read(ctx)
             if scope is None:
                 return messages
             found = await self._search(question, scope, messages)

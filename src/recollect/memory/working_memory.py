@@ -24,7 +24,7 @@ from recollect.memory.extraction import (
     make_tool,
 )
 from recollect.memory.fields import FieldSet, Template, read_schema
-from recollect.messages import Message, frame_parts
+from recollect.messages import Message, frame_parts, is_aborted
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.prompt_order import insert
 from recollect.scope import Scope
@@ -111,7 +111,8 @@ class WorkingMemoryProcessor(MemoryProcessor):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Insert one fenced message before everything else; if the read fails, go on without it."""
         try:
-            store, scope = await self._open_working_memory(ctx)
+            store, scope = await self._open_to_read(ctx)
+            scope = None if scope is None else self.get_memory_scope(scope)
             known = WorkingMemory() if scope is None else await store.get_working_memory(scope=scope)
         except StorageError as error:
             ctx.degrade(error)
@@ -130,7 +131,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
         return insert(messages, [known_fields])
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
-        """Stage what the turn, as the processors before left it, may change."""
+        """Stage what the turn, as the processors before left it, may change; an aborted one: nothing."""
+        if is_aborted(messages):
+            return messages
         update = _PendingUpdate(
             collect_tool_patches(messages) if self._tools else [],
             format_conversation(messages) if self._extraction_time != "never" and not self._read_only else "",
@@ -146,7 +149,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
         """Read the user's epoch: the update is dropped if something is deleted after this."""
         try:
             store, scope = await self._open_working_memory(ctx)
-            update.epoch = None if scope is None else await store.pin_epoch(scope=scope)
+            if scope is not None:
+                pinned = self._get_pinned(scope, ctx)
+                update.epoch = await store.pin_epoch(erase_epoch=pinned, scope=scope)
         except StorageError as error:
             _report_failure(ctx, error)
 
@@ -169,7 +174,11 @@ class WorkingMemoryProcessor(MemoryProcessor):
     ) -> None:
         try:
             await store.update_working_memory(
-                patch, run_id=ctx.run_id, check=self.fields.validate, scope=scope
+                patch,
+                erase_epoch=self._get_pinned(scope, ctx),
+                run_id=ctx.run_id,
+                check=self.fields.validate,
+                scope=scope,
             )
         except InvalidArgumentError as error:
             _report_failure(ctx, error)

@@ -5,7 +5,7 @@ the run, and state of its own. `tool_context` gives it both.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -133,9 +133,10 @@ class RunState:
     after_commit: list[tuple[str, Commit]] = field(default_factory=list[tuple[str, Commit]])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     context: Mapping[str, object] = field(default_factory=dict[str, object])
+    pins: dict[Hashable, int | None] = field(default_factory=dict[Hashable, int | None])
 
     def fresh(self) -> "RunState":
-        """Return a copy with nothing staged and no processor state; both share the trace."""
+        """Return a copy with nothing staged and no processor state; both share the trace and the pins."""
         return replace(self, before_commit=[], on_commit=[], after_commit=[], states={})
 
 
@@ -178,6 +179,11 @@ class RunContext:
     def context(self) -> Mapping[str, object]:
         """The caller's `context=` for the processors of this run; the model never sees it."""
         return self._run.context
+
+    @property
+    def pins(self) -> dict[Hashable, int | None]:
+        """The erase epochs of users when the run first read their memory; all processors share them."""
+        return self._run.pins
 
     @property
     def instructions(self) -> str:

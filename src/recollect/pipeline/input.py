@@ -1,15 +1,16 @@
 """Runs a list of processors over a prompt and over tool calls and results.
 
 Any exception of a processor stops the run: a `TripWire` as a trip, all others as errors. So guards fail
-closed. Memory processors catch their own failed reads (`ctx.degrade`). `output` runs the hooks for streams
-and results.
+closed. An observer judges nothing: its failure is noted, and the run goes on. Memory processors catch their
+own failed reads (`ctx.degrade`). `output` runs the hooks for streams and results.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeAlias, TypeVar, cast
 
-from recollect.errors import ProcessorError
+from recollect.errors import InvalidArgumentError, ProcessorError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState, TripWire
@@ -17,6 +18,8 @@ from recollect.pipeline.processor import Processor
 from recollect.trace import describe_changes, describe_tool_changes
 
 T = TypeVar("T", ToolCall, ToolResult)
+
+_log = logging.getLogger("recollect")
 
 Hook: TypeAlias = Callable[..., Awaitable[Any]]
 """A hook of a processor; what it returns is checked before anything uses it."""
@@ -38,14 +41,34 @@ def get_hook(processor: Processor, name: str) -> Hook:
 
 
 async def run_hook(processor: Processor, ctx: RunContext, name: str, *values: object) -> object:
-    """Call a hook, time it, and add the processor's id to a trip."""
-    with ctx.trace.time_call(ctx.processor_id, ctx.phase) as entry:
-        try:
-            return await get_hook(processor, name)(*values, ctx)
-        except TripWire as trip:
-            trip.processor_id = trip.processor_id or ctx.processor_id
-            entry.tripwire = trip.reason
+    """Call a hook, time it, and add the processor's id to a trip.
+
+    An observer that fails has changed nothing: its value comes back as it was, or an empty list.
+    """
+    try:
+        with ctx.trace.time_call(ctx.processor_id, ctx.phase) as entry:
+            try:
+                return await get_hook(processor, name)(*values, ctx)
+            except TripWire as trip:
+                trip.processor_id = trip.processor_id or ctx.processor_id
+                entry.tripwire = trip.reason
+                raise
+    except Exception as error:
+        if not is_only_noted(processor, error):
             raise
+        return values[0] if values else []
+
+
+def is_only_noted(processor: Processor, error: Exception) -> bool:
+    """Whether the run goes on without what an observer would have done; then the log says so.
+
+    A mistake of the program is raised nevertheless, and so is a trip.
+    """
+    mistakes = TripWire | ProcessorError | InvalidArgumentError | WrongOwnerError
+    if not processor.observes or isinstance(error, mistakes):
+        return False
+    _log.warning("%s failed, and the run goes on: %s: %s", id_of(processor), type(error).__name__, error)
+    return True
 
 
 async def run_on_messages(

@@ -1,7 +1,8 @@
 """Runs that do not go from prompt to commit: aborted runs, and runs that were committed before.
 
-Of an aborted run, memory stores exactly what the user saw, if the caller wants that. Only the result hooks of
-the output side run on that turn, with empty state: what a guard still held back must not be stored.
+Of a stream that its reader has left, memory stores the prompt and exactly what the reader has received,
+unless the caller does not want that. Only the result hooks of the output side run on that turn, with empty
+state: what a guard still held back must not be stored.
 
 A run that was committed before is replayed from memory, without a request to the model. The stored turn has
 passed the processors up to memory. Those after memory have not seen it in this form, so it goes through them
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recollect.errors import StorageError
-from recollect.messages import ABORTED, Message, Part, TextPart, ToolCall, ToolResult
+from recollect.messages import ABORTED, Message, Part, TextPart, ToolCall, ToolResult, is_aborted
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState
 from recollect.pipeline.input import run_on_messages
@@ -50,7 +51,8 @@ async def stage_partial(
 ) -> RunState:
     """Run the result hooks on what the user saw and return a state with the writes that they staged."""
     fresh = run.fresh()
-    turn = [*prompt, *map(_mark_aborted, seen)]
+    # Something must say that the run was aborted, also where nothing of the answer was seen.
+    turn = [*prompt, *map(_mark_aborted, seen)] if seen else [*map(_mark_aborted, prompt)]
     for processor in output_side:
         if processor.overrides("process_output_result"):
             turn = _keep_seen_text(await _run_result_hook(processor, fresh, turn), seen)
@@ -90,7 +92,7 @@ class StoredRun:
     @property
     def was_aborted(self) -> bool:
         """Whether the stored answer is only the part of an aborted run."""
-        return any(message.metadata.get(ABORTED) for message in self.turn)
+        return is_aborted(self.turn)
 
 
 async def find_stored_run(output_side: Sequence[Processor], run: RunState) -> StoredRun | None:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from recollect.errors import WrongOwnerError
+from recollect.errors import UserErasedError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import Commit, RunState
@@ -112,8 +112,9 @@ class PipelineRun:
 class _Commit:
     """The staged writes of one turn.
 
-    A write that fails does not stop the others. Only memory's own write decides whether the turn is saved. If
-    it fails, the `after_commit` writes do not run.
+    A write that fails does not stop the others, unless it finds that the user was erased: then nothing more
+    is written. Only memory's own write decides whether the turn is saved. If it fails, the `after_commit`
+    writes do not run.
     """
 
     def __init__(self, run: RunState, output_side: Sequence[Processor]) -> None:
@@ -121,6 +122,7 @@ class _Commit:
         self._memory = {id_of(item) for item in output_side if item.writes_memory}
         self._errors: list[Exception] = []
         self._has_failed = False
+        self._was_erased = False
 
     async def run(self, *, raises: bool) -> bool:
         """Run everything; with `raises` the first error is raised at the end."""
@@ -139,13 +141,16 @@ class _Commit:
 
     async def _do(self, processor_id: str, commit: Commit) -> bool:
         """Return whether something was written; an error goes to the trace and the log."""
+        if self._was_erased:
+            return False
         try:
             with self._run.trace.time_call(processor_id, "commit"):
                 return await commit() is not False
         except Exception as error:  # noqa: BLE001 - a provider may raise anything; the trace has it
             _log.warning("%s could not save the turn: %s", processor_id, error)
             self._errors.append(error)
-            self._has_failed |= self._counts(processor_id)
+            self._was_erased = isinstance(error, UserErasedError)
+            self._has_failed |= self._was_erased or self._counts(processor_id)
             return False
 
     def _counts(self, processor_id: str) -> bool:

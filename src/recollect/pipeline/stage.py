@@ -8,7 +8,7 @@ from recollect.errors import ProcessorError
 from recollect.messages import Message, Part, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext, RunState, TripWire
-from recollect.pipeline.input import get_hook, run_hook, run_on_messages
+from recollect.pipeline.input import get_hook, is_only_noted, run_hook, run_on_messages
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta
 from recollect.pipeline.turn import Answer, Turn
 from recollect.trace import TraceEntry, describe_tool_changes
@@ -68,7 +68,9 @@ class Stage:
             answer = await hook(part, self._ctx)
         except Exception as error:
             self._note_failure(entry, error)
-            raise
+            if not is_only_noted(self._processor, error):
+                raise
+            answer = [part]
         finally:
             entry.milliseconds += (perf_counter() - started) * 1000
             entry.calls += 1

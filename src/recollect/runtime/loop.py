@@ -100,7 +100,10 @@ class AgentLoop:
         *,
         run_id: str | None = None,
     ) -> "SessionStream":
-        """Answer a prompt as a stream of events; use `async with` to leave early without loose ends."""
+        """Answer a prompt as a stream of events; use `async with` to leave early without loose ends.
+
+        The session keeps the prompt and what was received of a run that is left.
+        """
         session = self._choose_session(session_id)
         return SessionStream(
             self._agent.stream(prompt, **self._make_options(session, skills, run_id)), session
@@ -145,7 +148,7 @@ class SessionStream:
         return make_run_result(await self.stream.result(), self.session_id)
 
     async def aclose(self) -> None:
-        """Leave the run: what was not committed is not saved."""
+        """Leave the run: the session keeps the prompt and what was received, marked as aborted."""
         await self.stream.aclose()
 
     async def __aenter__(self) -> Self:

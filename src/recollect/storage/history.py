@@ -14,7 +14,7 @@ from recollect.storage.engine import Params, Row, Statement, Step, Transaction, 
 from recollect.storage.records import PrunedUser
 from recollect.storage.rows import decode_messages, to_micros
 from recollect.storage.turns import THREAD, build_cleanup, prefix_bounds, remove_expired
-from recollect.storage.users import raise_epoch
+from recollect.storage.users import raise_epoch, read_erase_epoch
 from recollect.validation import (
     MAX_POSITION,
     check_flag,
@@ -48,6 +48,16 @@ class History(StoreCore):
             return await self._read(work, scope)
         rows.reverse()
         return decode_messages(rows)
+
+    async def read_for_run(self, limit: int | None, *, scope: Scope) -> tuple[list[Message], int | None]:
+        """Return what `last_messages` returns, and the user's erase epoch as it was then, in one reading.
+
+        With it, `append_turn(erase_epoch=…)` writes nothing that was recalled before an erasure.
+        """
+        params = self._thread_keys(scope)
+        params["before"], params["limit"] = MAX_POSITION + 1, check_limit(limit)
+        found, erase_epoch = await self._read(partial(_read_for_run, params), scope, heavy=_is_heavy(limit))
+        return await self.last_messages(limit, scope=scope) if found is None else found, erase_epoch
 
     async def messages_before(self, message_id: str, limit: int | None, *, scope: Scope) -> list[Message]:
         """Return the messages that end right before a message, oldest first."""
@@ -178,6 +188,14 @@ def _read_up_to(keys: Params, before: int, limit: int | None) -> Transaction[lis
     if rows and rows[0][_UNIT] < rows[0][_POSITION]:
         rows = yield from _complete_start(keys, rows)
     return decode_messages(rows)
+
+
+def _read_for_run(keys: Params) -> Transaction[tuple[list[Message] | None, int | None]]:
+    """Read the end of a thread and the erase epoch in one step; no messages if they begin within a unit."""
+    rows, epochs = yield Step((Statement("messages_up_to", keys), Statement("find_epochs", keys)), last=True)
+    rows.reverse()
+    is_whole = not rows or rows[0][_UNIT] >= rows[0][_POSITION]
+    return decode_messages(rows) if is_whole else None, read_erase_epoch(epochs)
 
 
 def _read_page(keys: Params, limit: int, offset: int) -> Transaction[list[Message]]:

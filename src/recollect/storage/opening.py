@@ -5,7 +5,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -55,6 +55,11 @@ class Opening(Awaitable[Store]):
         self._max_vacuum_bytes = max_vacuum_bytes
         self._clock = clock
         self._store: Store | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the database."""
+        return self._url
 
     @property
     def is_in_memory(self) -> bool:
@@ -205,6 +210,12 @@ class StoreHandle:
     def is_in_memory(self) -> bool:
         """Whether the data goes with the process: no other can open it."""
         return self._source.is_in_memory
+
+    @property
+    def database(self) -> Hashable:
+        """A value that handles of one database have in common, if they were given the same URL or store."""
+        source = self._source
+        return source if isinstance(source, Store) or source.is_in_memory else source.url
 
     async def get(self) -> Store:
         """Return the store for the running event loop."""

@@ -1,7 +1,7 @@
 """Writing messages: each turn is one transaction."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple, cast
@@ -13,7 +13,8 @@ from recollect.storage.core import StoreCore
 from recollect.storage.engine import DuplicateRow, Params, Results, Row, Statement, Step, Transaction, query
 from recollect.storage.records import DEFAULT_TITLE, Placement
 from recollect.storage.rows import decode_messages, decode_parts, encode_message, to_micros
-from recollect.tool_pairs import assign_units, find_earlier_calls
+from recollect.storage.users import check_not_erased
+from recollect.tool_pairs import MAX_DISTANCE, assign_units, find_earlier_calls
 from recollect.validation import MAX_POSITION, check_int, check_optional_id, check_time
 
 THREAD = ("app_id", "project_id", "thread_id")
@@ -38,7 +39,7 @@ class Turns(StoreCore):
         again: the stored version stays, and its placement says that it is not new. Each run is written once:
         the same `run_id` with other messages raises `ConflictError`, so that answers of one run never mix.
         From `expires_at` on, no read returns the messages. `erase_epoch` guards against erased data: if it is
-        not the user's, the user was erased meanwhile, and `ConflictError` is raised.
+        not the user's, the user was erased meanwhile, and `UserErasedError` is raised.
         """
         turn = _check_turn(messages)
         keys = self._thread_keys(scope)
@@ -119,9 +120,7 @@ class _Append:
     def _find_run(self, checked: Results) -> list[Message]:
         """Return the stored messages of the run; raise if the user was erased."""
         if self._erase_epoch is not None:
-            epochs = checked[-1]
-            if not epochs or epochs[0][1] != self._erase_epoch:
-                raise ConflictError("this user was erased meanwhile; the turn was not stored")
+            check_not_erased(checked[-1], self._erase_epoch)
         if self._run_id is None:
             return []
         # Not those of a run whose id is longer.
@@ -190,9 +189,9 @@ def build_inserts(
     units = [place.position for place in places]
     has_parts = any(entry.columns["parts"] is not None for entry in entries)
     if has_parts:  # there may be tool calls
-        turn = [entry.message for entry in entries]
+        turn = list(zip(units, [entry.message for entry in entries], strict=True))
         earlier = yield from _find_call_units(keys, find_earlier_calls(turn))
-        units = assign_units(list(zip(units, turn, strict=True)), earlier)
+        units = assign_units(turn, earlier)
         joins = set(earlier.values())
     messages: list[dict[str, object]] = [
         {**keys, **entry.columns, "position": position, "number": number, "unit": unit}
@@ -222,14 +221,18 @@ def _align_expiries(rows: Sequence[dict[str, object]]) -> None:
         row["expires_at"] = earliest.get(row["unit"])
 
 
-def _find_call_units(keys: Params, wanted: set[str]) -> Transaction[dict[str, int]]:
-    """Find the unit of calls that were made in earlier turns: that of the earliest of them."""
+def _find_call_units(keys: Params, wanted: Mapping[str, int]) -> Transaction[dict[str, int]]:
+    """Find the unit of calls that were made in earlier turns: that of the earliest of them.
+
+    `wanted` maps each call to the position of its result.
+    """
     if not wanted:
         return {}
     units: dict[str, int] = {}
-    for unit, parts in (yield from query("rich_messages", keys)):
+    low = max(min(wanted.values()) - MAX_DISTANCE, 0)
+    for position, unit, parts in (yield from query("rich_messages", {**keys, "low": low})):
         for call_id in _find_calls(parts):
-            if call_id in wanted:
+            if call_id in wanted and wanted[call_id] - position <= MAX_DISTANCE:
                 units.setdefault(call_id, unit)  # the newest, where an id was reused
     return dict.fromkeys(units, min(units.values(), default=0))
 

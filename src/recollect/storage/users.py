@@ -12,7 +12,7 @@ from functools import partial
 from typing import cast
 
 from recollect.concurrency.tasks import retrieve_exception
-from recollect.errors import EraseIncompleteError
+from recollect.errors import EraseIncompleteError, UserErasedError
 from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
 from recollect.storage.engine import Params, Results, Row, Statement, Step, Transaction, Unchanged, query
@@ -53,22 +53,42 @@ class UserEpochs(StoreCore):
         """Return the user's epoch, which every deletion raises."""
         return await self._read(partial(_read_epoch, user_keys(scope)), scope)
 
-    async def pin_epoch(self, *, scope: Scope) -> int:
+    async def erase_epoch(self, *, scope: Scope) -> int | None:
+        """Return the user's erase epoch, or None for a user of whom nothing is stored."""
+        rows = await self._query("find_epochs", user_keys(scope))
+        return read_erase_epoch(rows)
+
+    async def pin_epoch(self, *, erase_epoch: int | None = None, scope: Scope) -> int:
         """Return the user's epoch, which from now on stays the same until something is deleted.
 
         The epoch of a user without data changes with every write of other users. Background work needs one to
-        compare with, so this creates the user's row.
+        compare with, so this creates the user's row. If `erase_epoch` is given and is not the user's, the
+        user was erased meanwhile: then it raises `UserErasedError` and creates nothing.
         """
-        return (await self._pin(scope))[0]
+        if erase_epoch is not None:
+            check_int(erase_epoch, "erase_epoch")
+        return (await self._pin(scope, erase_epoch))[0]
 
     async def pin_erase_epoch(self, *, scope: Scope) -> int:
         """Return the user's erase epoch, which stays the same until the user is erased."""
         return (await self._pin(scope))[1]
 
-    async def _pin(self, scope: Scope) -> Row:
+    async def _pin(self, scope: Scope, erase_epoch: int | None = None) -> Row:
         keys = user_keys(scope)
         rows = await self._query("find_epochs", keys)
+        check_not_erased(rows, erase_epoch)
         return rows[0] if rows else await self._write(partial(_pin_epochs, keys), scope)
+
+
+def read_erase_epoch(epochs: list[Row]) -> int | None:
+    """Return the erase epoch from the rows of `find_epochs`; None for a user of whom nothing is stored."""
+    return cast("int", epochs[0][1]) if epochs else None
+
+
+def check_not_erased(epochs: list[Row], erase_epoch: int | None) -> None:
+    """Raise if the user was erased since `erase_epoch` was read; None compares nothing."""
+    if erase_epoch is not None and read_erase_epoch(epochs) != erase_epoch:
+        raise UserErasedError("this user was erased meanwhile; nothing was stored")
 
 
 def read_epoch(epochs: list[Row], last: list[Row]) -> int:

@@ -22,7 +22,7 @@ from recollect.storage.rows import (
     to_micros,
     user_keys,
 )
-from recollect.storage.users import remove_rows
+from recollect.storage.users import check_not_erased, remove_rows
 from recollect.validation import check_choice, check_int, check_optional_id
 from recollect.working_memory import (
     MAX_VERSIONS,
@@ -52,6 +52,7 @@ class WorkingMemories(StoreCore):
         expected_version: int | None = None,
         seen_version: int | None = None,
         epoch: int | None = None,
+        erase_epoch: int | None = None,
         run_id: str | None = None,
         check: Check | None = None,
         scope: Scope,
@@ -61,8 +62,9 @@ class WorkingMemories(StoreCore):
         If `expected_version` is not the current one, `ConflictError` is raised. `seen_version` is the one
         that a replacement was made from: if it is not the current one, the patch is merged instead.
         `epoch` guards against erased data: if it is not the user's epoch, `ConflictError` is raised, because
-        something was deleted meanwhile and must not come back. `check` gets the fields that the patch alters.
-        A patch that alters nothing creates no new version.
+        something was deleted meanwhile and must not come back. `erase_epoch` guards in the same way, but only
+        against an erasure (`UserErasedError`). `check` gets the fields that the patch alters. A patch that
+        alters nothing creates no new version.
         """
         change = _Change(
             json.loads(encode_fields(patch, "patch")),  # a copy that the caller cannot change
@@ -70,6 +72,7 @@ class WorkingMemories(StoreCore):
             None if expected_version is None else check_int(expected_version, "expected_version"),
             None if seen_version is None else check_int(seen_version, "seen_version"),
             None if epoch is None else check_int(epoch, "epoch"),
+            None if erase_epoch is None else check_int(erase_epoch, "erase_epoch"),
             _check_function(check),
         )
         values: dict[str, object] = {
@@ -106,6 +109,7 @@ class _Change:
     expected_version: int | None
     seen_version: int | None
     epoch: int | None
+    erase_epoch: int | None
     check: Check | None
 
     def apply_to(self, current: WorkingMemory) -> dict[str, object]:
@@ -134,6 +138,7 @@ def _update(keys: Params, change: _Change, values: Params) -> Transaction[Workin
             Statement("working_memory_versions", {**keys, "limit": 1}),
         )
     )
+    check_not_erased(epochs, change.erase_epoch)
     if change.epoch not in (None, epochs[0][0]):
         raise ConflictError("data of this user was deleted meanwhile; working memory was not changed")
     current = _decode(rows[0]) if rows else WorkingMemory()

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from tests.backends.curated.runs import add, completed, entries, snapshot
 
-from recollect import InvalidArgumentError
+from recollect import Agent, InvalidArgumentError
 from recollect.backends.base import MemoryBackend
 from recollect.backends.curated.backend import CuratedMemoryBackend
 from recollect.backends.curated.journal import Source
-from recollect.errors import StaleChangeError
+from recollect.backends.processor import BackendProcessor
+from recollect.errors import StaleChangeError, WrongOwnerError
 from recollect.messages import Message, ToolCall, ToolResult
+from recollect.pipeline.context import Ids
+from recollect.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -141,3 +144,47 @@ async def test_status_is_json(tmp_path: Path) -> None:
         "approval": True,
     }
     await backend.close()
+
+
+def agent_on(backend: CuratedMemoryBackend, *replies: Reply) -> Agent:
+    """Return an agent with curated memory on both sides."""
+    memory = BackendProcessor(backend)
+    return Agent(ScriptedModel(replies), input_processors=[memory], output_processors=[memory])
+
+
+async def test_change_is_made_when_the_answer_is_empty(tmp_path: Path) -> None:
+    """The tool has said that it is kept with the turn: no text is needed for that."""
+    call = ToolCall("c1", "memory", add("Likes tea", "user"))
+    result = await agent_on(CuratedMemoryBackend(tmp_path), call, "").generate("I like tea.")
+    assert (result.text, result.saved) == ("", True)
+    assert entries(tmp_path, "USER.md") == ["Likes tea"]
+
+
+SECOND: dict[str, Ids] = {
+    "another user": {"tenant_id": 1, "user_id": "bob"},
+    "another tenant": {"tenant_id": 2, "user_id": "ada"},
+    "nobody": {},
+}
+
+
+@pytest.mark.parametrize("second", SECOND)
+async def test_error_is_raised_when_a_second_user_runs_on_the_same_files(tmp_path: Path, second: str) -> None:
+    """Neither is what one user said shown to another, nor does the other change it."""
+    (tmp_path / "USER.md").write_text("Has diabetes\n", "utf-8")
+    agent = agent_on(CuratedMemoryBackend(tmp_path), "ok")
+    for tenant in (1, "1"):
+        assert "diabetes" in (await agent.generate("hi", tenant_id=tenant, user_id="ada")).prompt[0].text
+    with pytest.raises(WrongOwnerError, match="belong to the user of the first run"):
+        await agent.generate("hi", **SECOND[second])
+
+
+async def test_tool_shows_and_changes_nothing_when_a_second_user_has_it_alone(tmp_path: Path) -> None:
+    """Where nothing is recalled the tool itself asks whose run it is."""
+    backend = CuratedMemoryBackend(tmp_path)
+    await agent_on(backend, "ok").generate("hi", user_id="ada")
+    (tmp_path / "USER.md").write_text("Has diabetes\n", "utf-8")
+    call = ToolCall("c1", "memory", {"target": "user", "action": "remove", "old_text": "nothing like it"})
+    model = ScriptedModel([call, "ok"])
+    with pytest.raises(WrongOwnerError):
+        await Agent(model, output_processors=[BackendProcessor(backend)]).generate("hi", user_id="bob")
+    assert "diabetes" not in str(model.shown)

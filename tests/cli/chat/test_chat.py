@@ -226,18 +226,18 @@ def test_the_arrow_keys_bring_back_what_was_typed(folder: Path) -> None:
 
 
 def test_ctrl_c_ends_the_answer_and_not_the_program(folder: Path) -> None:
-    """What was broken off is not kept; the next prompt is answered."""
+    """What was seen of the answer is kept; the next prompt is answered."""
     with Terminal([], folder, code=SLOW) as terminal:
         terminal.wait_for("you> ")
         terminal.type("tell me slowly\n")
         terminal.wait_for("one two three")
         terminal.interrupt()
-        terminal.wait_for("(stopped; this turn is not kept)")
+        terminal.wait_for("(stopped; what you saw of this turn is kept)")
         terminal.wait_for("you> ")
         terminal.interrupt_until("to leave)")
         terminal.type("now be quick\n")
         terminal.wait_for("done")
         terminal.type("/sessions\n")
-        terminal.wait_for("2 messages")
+        terminal.wait_for("4 messages")
         terminal.type("/quit\n")
         assert terminal.ended() == 0

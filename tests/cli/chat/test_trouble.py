@@ -67,7 +67,7 @@ def events_in(folder: Path) -> list[str]:
 
     async def read() -> list[str]:
         async with open_store(f"sqlite:///{folder}/.recollect/recollect.db") as store:
-            return [event.name for event in await store.list_events(scope=Scope(None, "ada"))]
+            return [event.name for event in await store.list_events(scope=Scope(None, "local"))]
 
     return asyncio.run(read())
 
@@ -143,7 +143,7 @@ def test_ctrl_c_tells_that_a_turn_was_saved_already(tmp_path: Path) -> None:
             terminal.wait_for("I am the offline model")
             wait_until(lambda: "add" in gateway.operations)
             terminal.interrupt()
-            terminal.wait_for("(stopped; this turn is kept: it was saved already)")
+            terminal.wait_for("(stopped; what you saw of this turn is kept)")
             terminal.type("/sessions\n")
             terminal.wait_for("messages  hello")
             terminal.type("/quit\n")

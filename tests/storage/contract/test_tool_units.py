@@ -147,8 +147,22 @@ async def test_units_are_the_same_after_an_import(store: Store) -> None:
         await _check_last_messages(store, shape.ids_by_unit, copy)
 
 
-async def test_result_finds_its_call_however_long_ago_it_was(store: Store) -> None:
-    """A call is not separated from its result by any number of rich messages between them."""
+async def test_one_message_is_deleted_when_a_result_came_very_late(store: Store) -> None:
+    """A result after a thousand messages stands alone; one that comes in time, in the same turn, does not."""
+    chat = said(*(f"m{number}" for number in range(1000)))
+    await append_turns(
+        store, [[call("c", "1")], chat, [call("d", "2")], [result("r", "1"), result("s", "2")]]
+    )
+    assert ids_of(await store.last_messages(1, scope=ANN)) == ["d", "r", "s"]
+    assert await store.delete_messages(["m500"], scope=ANN) == 1
+    assert await store.delete_messages(["c"], scope=ANN) == 1
+    copy = Scope(1, "copy", "t")
+    await store.import_(await exported(store), scope=copy)
+    assert ids_of(await store.last_messages(1, scope=copy)) == ["d", "r", "s"]
+
+
+async def test_result_finds_its_call_when_many_messages_stand_between(store: Store) -> None:
+    """A call is not separated from its result by rich messages between them."""
     thoughts = [Message("assistant", [ReasoningPart("hm")], id=f"m{n}") for n in range(150)]
     await append_turns(store, [[*said("q"), call("c", "1")], thoughts, [result("r", "1")]])
     assert ids_of(await store.last_messages(1, scope=ANN)) == ["c", *ids_of(thoughts), "r"]

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from recollect.backends.base import AuditLog, CompletedRun, NoteBlock, Recollection, StartedRun
+from recollect.backends.base import AuditLog, CompletedRun, NoteBlock, Owner, Recollection, StartedRun
 from recollect.backends.curated.entries import LIMITS, TARGETS, Change, InvalidChange, Target, read_change
 from recollect.backends.curated.folder import LOCK_SECONDS, CuratedFolder
 from recollect.backends.curated.journal import LOG_LIMIT, Source
@@ -14,7 +14,13 @@ from recollect.backends.curated.review import enqueue
 from recollect.backends.curated.snapshot import make_block, make_unreadable_block
 from recollect.backends.curated.tool import NAME, make_memory_tool
 from recollect.concurrency.threads import ThreadPool
-from recollect.errors import InvalidArgumentError, RecollectError, StaleChangeError, StorageError
+from recollect.errors import (
+    InvalidArgumentError,
+    RecollectError,
+    StaleChangeError,
+    StorageError,
+    WrongOwnerError,
+)
 from recollect.messages import Message, ToolCall
 from recollect.tool_pairs import pair_calls
 from recollect.validation import check_int
@@ -75,15 +81,19 @@ class CuratedMemoryBackend:
         self._audit = audit
         # One thread, so that only one writer of this process at a time waits for other processes.
         self._writer = ThreadPool(1, "recollect-curated-write")
-        self._tools = (make_memory_tool(self.folder, _readers, approval=approval),)
+        self._owner: Owner | None = None
+        self._tools = (
+            make_memory_tool(self.folder, _readers, approval=approval, check_owner=self._check_owner),
+        )
 
     async def recall_before_run(self, run: StartedRun) -> Recollection:
         """Return both files as they are now; they stay like this for the whole run."""
-        del run
+        self._check_owner(run.owner)
         return await _readers.run(self._read_files)
 
     async def persist_after_run(self, run: CompletedRun) -> None:
         """Make the changes of the run's successful tool calls, or queue them for approval."""
+        self._check_owner(run.owner)
         try:
             await self._persist(run)
         except RecollectError as error:
@@ -91,6 +101,17 @@ class CuratedMemoryBackend:
                 failed = {"operation": "commit", "category": error.code}
                 await self._audit.record(FAILED, failed, session_id=run.session_id, run_id=run.run_id)
             raise
+
+    def _check_owner(self, owner: Owner | None) -> None:
+        """Raise for the run of a second user: both would be shown, and change, the same files."""
+        if owner is None:
+            return
+        self._owner = self._owner or owner
+        if owner != self._owner:
+            raise WrongOwnerError(
+                f"the curated files in {self.folder.path} belong to the user of the first run, and this run "
+                "names another user or tenant; give each user an agent with a folder of their own"
+            )
 
     async def _persist(self, run: CompletedRun) -> None:
         changes, invalid = _read_changes(run.messages)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias, cast
 
+from recollect.backends.base import Owner, get_owner
 from recollect.backends.curated.entries import (
     Change,
     InvalidChange,
@@ -35,8 +36,10 @@ MemoryTool: TypeAlias = Callable[..., Awaitable[dict[str, object]]]
 """The tool as a model's loop calls it."""
 
 
-def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bool) -> MemoryTool:
-    """Return the tool for a folder."""
+def make_memory_tool(
+    folder: CuratedFolder, threads: ThreadPool, *, approval: bool, check_owner: Callable[[Owner], None]
+) -> MemoryTool:
+    """Return the tool for a folder; `check_owner` raises for a run of somebody else."""
 
     async def memory(
         target: Literal["memory", "user"] | None = "memory",
@@ -68,6 +71,7 @@ def make_memory_tool(folder: CuratedFolder, threads: ThreadPool, *, approval: bo
             "operations": operations,
         }
         ctx, kept = tool_context(OWNER), get_kept_call()
+        check_owner(get_owner(ctx.ids))
         call = _Call(given, given if kept is None else kept.arguments)
         # Calls of one step run concurrently; each must see what the earlier ones have staged.
         async with cast("asyncio.Lock", ctx.state.setdefault(_TURN, asyncio.Lock())):

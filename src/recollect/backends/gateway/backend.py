@@ -43,13 +43,15 @@ class MemoryGatewayBackend:
         await self._record("memory_gateway_recall_failed", failed, run)
         return Recollection()
 
-    async def persist_after_run(self, run: CompletedRun) -> None:
-        """Add prompt and answer once, and flush once if that succeeded."""
+    async def persist_after_run(self, run: CompletedRun) -> bool:
+        """Add prompt and answer once, and flush once if that succeeded; a run without both is not sent."""
+        if not run.prompt or not run.answer:
+            return False
         session_id = f"chat:{run.session_id}"
         messages = self._make_messages(run)
         if failed := await _catch_failure(self._client.add(session_id, messages)):
             await self._record("memory_gateway_add_failed", failed, run)
-            return
+            return True  # the gateway's failures are events, and no failure of the run
         added = {"session_id": session_id, "message_count": len(messages)}
         try:
             await self._record("memory_gateway_add_succeeded", added, run)
@@ -58,6 +60,7 @@ class MemoryGatewayBackend:
             await self._flush(session_id, run)
             raise
         await self._flush(session_id, run)
+        return True
 
     def get_tools(self) -> Sequence[Callable[..., object]]:
         """Return no tools: the model does not change this memory itself."""

@@ -115,14 +115,14 @@ class TerminalChat:
         return True
 
     def _show_stopped(self) -> None:
-        """Say what became of a turn that was broken off: it may have been saved just before."""
+        """Say what became of a turn that was broken off."""
         stream, is_kept = self._stream, False
         if stream is None:
             show("(stopped)")
             return
         with suppress(RecollectError, KeyboardInterrupt):
             is_kept = self._loop.run(self._runtime.loop.sessions.has_run(stream.session_id, stream.run_id))
-        show(f"(stopped; this turn is {'kept: it was saved already' if is_kept else 'not kept'})")
+        show(f"(stopped; {'what you saw of this turn is kept' if is_kept else 'this turn is not kept'})")
 
     async def _answer(self, prompt: str) -> AgentRunResult:
         self._is_at_start = True

@@ -85,7 +85,10 @@ class MiniLM:
     @staticmethod
     def is_installed() -> bool:
         """Whether the packages it needs are installed; loads none of them."""
-        return all(util.find_spec(name) for name in _PACKAGES)
+        try:
+            return all(util.find_spec(name) for name in _PACKAGES)
+        except (ImportError, ValueError):  # a package that an import hook hides, or None in `sys.modules`
+            return False
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question; never waits for documents."""

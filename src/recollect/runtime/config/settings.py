@@ -47,7 +47,7 @@ Side: TypeAlias = Literal["input", "output", "both"]
 """Where a guard runs: before the model, after it, or on both sides."""
 
 LOCAL_USER = "local"
-"""The user whose sessions they are in curated mode."""
+"""The user whose sessions they are; they belong to the folder, whichever long-term memory it has."""
 
 _STORE_SCHEMES = ("sqlite", "postgresql", "postgres")
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
@@ -284,13 +284,13 @@ class RuntimeConfig(Section):
 
     @property
     def user_id(self) -> str:
-        """Whose sessions they are."""
+        """The user as long-term memory knows them."""
         return LOCAL_USER if self.memory.gateway is None else self.memory.gateway.user_id
 
     @property
     def scope(self) -> Scope:
-        """Whose sessions they are, with the tenant."""
-        return Scope(self.tenant_id, self.user_id)
+        """Whose sessions they are, in every mode."""
+        return Scope(self.tenant_id, LOCAL_USER)
 
 
 def load_config(path: str | os.PathLike[str]) -> RuntimeConfig:

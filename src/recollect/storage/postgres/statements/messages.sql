@@ -92,9 +92,9 @@ UPDATE recollect.messages SET expires_at = (
 WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s AND {unexpired}
 
 -- name: rich_messages
--- The messages that are more than text, newest first, to find a tool call of an earlier turn.
-SELECT unit, parts::text FROM recollect.messages
-WHERE {this_thread} AND parts IS NOT NULL AND {unexpired}
+-- The messages from a position on that are more than text, newest first, to find a call of an earlier turn.
+SELECT position, unit, parts::text FROM recollect.messages
+WHERE {this_thread} AND position >= %(low)s AND parts IS NOT NULL AND {unexpired}
 ORDER BY position DESC
 
 -- name: delete_unit

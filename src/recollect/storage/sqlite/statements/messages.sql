@@ -102,8 +102,9 @@ UPDATE messages SET expires_at = (
 WHERE place >= ({thread} << 24) + :unit AND place < ({thread} + 1) << 24 AND unit = :unit AND {unexpired}
 
 -- name: rich_messages
--- The messages that are more than text, newest first, to find a tool call of an earlier turn.
-SELECT messages.unit, messages.parts FROM threads CROSS JOIN messages ON {in_thread}
+-- The messages from a position on that are more than text, newest first, to find a call of an earlier turn.
+SELECT {position}, messages.unit, messages.parts FROM threads CROSS JOIN messages
+    ON messages.place >= (threads.key << 24) + :low AND messages.place < (threads.key + 1) << 24
 WHERE {this_thread} AND messages.parts IS NOT NULL AND {unexpired}
 ORDER BY messages.place DESC
 
