@@ -8,6 +8,7 @@
     ├── ConflictError
     │   └── StaleChangeError
     ├── ModelError
+    │   ├── ModelAnswerError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
     ├── EmbedderError
@@ -107,6 +108,12 @@ class ModelError(RecollectError):
     """The model could not answer; nothing was saved."""
 
     code = "model"
+
+
+class ModelAnswerError(ModelError):
+    """The model's answer is not a value of the type that a processor asked for."""
+
+    code = "model_answer"
 
 
 class ModelUnavailableError(ModelError):

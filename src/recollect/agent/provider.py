@@ -8,16 +8,16 @@ loop is ours (`run.py`), and the model is shown exactly our list of messages.
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Embedder, direct, exceptions
 from pydantic_ai import messages as pa
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.tools import Tool
 
+from recollect.agent.asking import MODEL_FAULTS, ask_local_model, ask_model
 from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
 from recollect.agent.tools import BrokenCall, RunnableTool, run_tool
-from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
+from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError
 from recollect.messages import (
     FilePart,
     Message,
@@ -28,7 +28,7 @@ from recollect.messages import (
     clean_text,
     new_message_id,
 )
-from recollect.pipeline.context import RunState
+from recollect.pipeline.context import Ask, RunState
 from recollect.tool_pairs import pair_calls
 from recollect.validation import MAX_ID_BYTES, MAX_TEXT_BYTES, check_json, encode_json
 
@@ -38,9 +38,6 @@ _NO_CONTEXT = cast("Any", None)  # tools of Pydantic AI's own agents take its co
 
 _MAX_CALL_BYTES = MAX_TEXT_BYTES // 4  # a message has text and several calls
 _MAX_BROKEN_LENGTH = 100_000
-
-# A model that cannot stream fails with a bare assertion.
-_MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
 
 
 class ModelProvider:
@@ -71,20 +68,16 @@ class ModelProvider:
         """Run the tool of a call; any failure becomes an error result for the model."""
         return await run_tool(self._runnable, call, run)
 
-    async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the model, or another one, for a value of a type, in one request."""
-        chosen = self._model if model is None else resolve_model(model)
-        if not isinstance(chosen, Model):
-            raise ModelNotAskableError(
-                "local models, such as the offline one, cannot be asked for values; "
-                "give the processor a model of its own"
-            )
-        try:
-            # No retries: a question of a processor costs one request.
-            answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
-        except _MODEL_FAULTS as error:
-            raise ModelError(f"the model that a processor asked failed: {error}") from error
-        return answer.output
+    def count_into(self, usage: Usage) -> Ask:
+        """Return `ask` for the processors of one run; its requests and tokens are added to the run's."""
+
+        async def ask(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+            chosen = self._model if model is None else resolve_model(model)
+            if isinstance(chosen, Model):
+                return await ask_model(chosen, prompt, output_type, usage)
+            return await ask_local_model(chosen, prompt, output_type, usage)
+
+        return ask
 
 
 async def _request(
@@ -96,7 +89,7 @@ async def _request(
                 if text := _get_text(event):
                     yield clean_text(text)
             response = stream.get()
-    except _MODEL_FAULTS as error:
+    except MODEL_FAULTS as error:
         raise ModelError(f"the model failed: {error}") from error
     is_as_said = True
     for part in response.parts:

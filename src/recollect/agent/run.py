@@ -110,6 +110,7 @@ class AgentRun:
         self.delivery = Delivery()
         self.wait_for_reader: Callable[[], Awaitable[None]] = _do_not_wait
         self.result = Result(self.state.run_id, trace=self.state.trace)
+        self.state.ask = settings.provider.count_into(self.result.usage)
 
     async def run_to_end(self) -> Result:
         """Run to the end and return the result."""
