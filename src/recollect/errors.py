@@ -9,6 +9,7 @@
     │   ├── StaleChangeError
     │   └── UserErasedError
     ├── ModelError
+    │   ├── ModelAnswerError
     │   └── ModelUnavailableError
     │       └── ModelNotAskableError
     ├── EmbedderError
@@ -114,6 +115,12 @@ class ModelError(RecollectError):
     """The model could not answer; nothing was saved."""
 
     code = "model"
+
+
+class ModelAnswerError(ModelError):
+    """The model's answer is not a value of the type that a processor asked for."""
+
+    code = "model_answer"
 
 
 class ModelUnavailableError(ModelError):
@@ -266,3 +273,14 @@ def combine_errors(problems: Sequence[RecollectError]) -> RecollectError:
         return problems[0]
     first = next((one for one in problems if isinstance(one, StorageError)), problems[0])
     return type(first)("; ".join(str(one) for one in problems))
+
+
+def describe_error(error: BaseException, max_length: int) -> str:
+    """Return the class and the text of any exception, cut to a length; its text may be huge, or fail."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - other people's `__str__`
+        text = "(its text cannot be read)"
+    name = type(error).__name__
+    shown = f"{name}: {text}" if text else name
+    return shown if len(shown) <= max_length else f"{shown[: max_length - 3]}..."

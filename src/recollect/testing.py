@@ -22,9 +22,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
 
-from recollect.errors import InvalidArgumentError
+from recollect.errors import InvalidArgumentError, ModelNotAskableError
 from recollect.messages import Message, ToolCall
-from recollect.validation import check_int
+from recollect.validation import check_int, check_list
 
 __all__ = ["Reply", "ScriptedClock", "ScriptedModel"]
 
@@ -35,14 +35,25 @@ Reply: TypeAlias = str | ToolCall | Sequence[str | ToolCall] | Callable[[Sequenc
 class ScriptedModel:
     """Gives its replies in order, and repeats the last one.
 
-    `chunk_size` is the number of characters of a chunk of text. `shown` has the messages of every request.
+    `answers` are for the questions of processors, such as working memory's, in the same way: JSON as text, a
+    value, a function of the question, or an error. Without answers it cannot be asked, like the offline
+    model. `chunk_size` is the number of characters of a chunk of text. `shown` has the messages of every
+    request, `asked` every question.
     """
 
-    def __init__(self, replies: Iterable[Reply] | Reply, *, chunk_size: int | None = None) -> None:
-        """Take one reply or a list of them."""
+    def __init__(
+        self,
+        replies: Iterable[Reply] | Reply,
+        *,
+        answers: Sequence[object] = (),
+        chunk_size: int | None = None,
+    ) -> None:
+        """Take one reply or a list of them, and a list of answers to processors."""
         self._replies = _check_replies(replies)
         self._chunk_size = None if chunk_size is None else check_int(chunk_size, "chunk_size", minimum=1)
+        self._answers = check_list(answers, "answers")
         self.shown: list[list[Message]] = []
+        self.asked: list[str] = []
 
     async def respond(self, messages: Sequence[Message]) -> AsyncIterator[str | ToolCall]:
         """Answer with the next reply."""
@@ -55,6 +66,18 @@ class ScriptedModel:
         for part in [reply] if isinstance(reply, str | ToolCall) else reply:
             for chunk in self._cut(part) if isinstance(part, str) else [part]:
                 yield chunk
+
+    async def answer(self, prompt: str) -> object:
+        """Answer a question of a processor with the next answer."""
+        if not self._answers:
+            raise ModelNotAskableError(
+                "this ScriptedModel has no answers; give it ScriptedModel(…, answers=[…])"
+            )
+        answer = self._answers[min(len(self.asked), len(self._answers) - 1)]
+        self.asked.append(prompt)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(prompt) if callable(answer) else answer
 
     def _cut(self, text: str) -> list[str]:
         size = self._chunk_size or max(len(text), 1)

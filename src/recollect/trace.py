@@ -11,11 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from recollect.errors import describe_error
 from recollect.messages import Message, ToolCall, ToolResult
 from recollect.validation import as_json
 
 Phase: TypeAlias = Literal["input", "tool_call", "tool_result", "stream", "result", "commit"]
 """The hook of a processor that an entry describes."""
+
+MAX_ERROR_LENGTH = 10_000
+"""How many characters of an error an entry has."""
 
 
 @dataclass(slots=True)
@@ -113,7 +117,7 @@ class Trace:
             yield entry
         except Exception as error:
             if entry.tripwire is None:
-                entry.error = f"{type(error).__name__}: {error}"
+                entry.error = describe_error(error, MAX_ERROR_LENGTH)
             raise
         finally:
             entry.milliseconds += (time.perf_counter() - started) * 1000

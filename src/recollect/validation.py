@@ -196,13 +196,13 @@ def as_json(value: object) -> object:
     return str(value)
 
 
-def encode_json(value: object, argument: str) -> str:
+def encode_json(value: object, argument: str, *, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """Encode a checked JSON value as compact text."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:  # changed after the check, or an int with too many digits
         raise InvalidArgumentError(argument, f"cannot be written as JSON: {error}") from None
-    return check_text(text, argument)
+    return check_text(text, argument, max_bytes=max_bytes)
 
 
 def _check_json(value: object, place: str, *, depth: int) -> None:

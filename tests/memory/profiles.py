@@ -34,7 +34,7 @@ class NotingModel:
     """A Pydantic AI model that notes what it is told to, and counts the requests."""
 
     def __init__(self, *answers: dict[str, object] | str) -> None:
-        """Take the answers in order, the last one again and again; a text is an answer in the wrong form."""
+        """Take the answers in order, the last one again and again; a text is said without the tool."""
         self._answers = answers
         self.prompts: list[str] = []
         self.model = FunctionModel(self._respond)
@@ -45,7 +45,7 @@ class NotingModel:
         answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
         if isinstance(answer, str):
             return pa.ModelResponse(parts=[pa.TextPart(answer)])
-        return pa.ModelResponse(parts=[pa.ToolCallPart(info.output_tools[0].name, {"response": answer})])
+        return pa.ModelResponse(parts=[pa.ToolCallPart(info.output_tools[0].name, answer)])
 
 
 class Slow:

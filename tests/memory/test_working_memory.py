@@ -10,6 +10,7 @@ from tests.support.guards import Moderation
 from tests.support.traps import ResultTrap
 
 from recollect import Agent, ConflictError, InvalidArgumentError, Memory, Scope, Store, WorkingMemory
+from recollect.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -25,17 +26,42 @@ class Profile(BaseModel):
 class TestTurns:
     """Working memory over whole turns of an agent."""
 
-    async def test_runs_model_is_asked_once_a_turn(self, store: Store, mode: Mode) -> None:
-        """One request, whatever comes back; an answer in the wrong form is not asked for again."""
-        model = NotingModel({"name": "Ann"}, "I would rather chat", {"name": 5})
+    async def test_model_is_asked_at_most_twice_a_turn(self, store: Store, mode: Mode) -> None:
+        """One request, and one more if the answer does not fit; the requests and tokens are the run's."""
+        model = NotingModel({"name": "Ann"}, "I would rather chat", "no", {"name": 5})
         memory = Memory(store, working_memory={"schema": Profile, "extractor": model.model})
         agent = Agent(model_of("ok", mode=mode), memory=memory)
-        for count in (1, 2, 3):
+        for count in (1, 3, 5):
+            before = len(model.prompts)
             result = await answer(agent, mode, "hello", **ADA)
             assert len(model.prompts) == count
+            assert result.usage.requests == 1 + count - before
+            assert result.usage.output_tokens > 0
             assert result.saved
             assert result.text == "ok"
         assert await memory.get_working_memory(**ADA) == {"name": "Ann"}
+
+    @pytest.mark.parametrize(
+        "text", ['{"name": "Ann"}', '```json\n{"name": "Ann"}\n```', ' {"name": "Ann"}\n']
+    )
+    async def test_plain_json_is_accepted(self, store: Store, mode: Mode, text: str) -> None:
+        """A model that writes JSON as text, and calls no tool, is understood at once."""
+        model = NotingModel(text)
+        memory = Memory(store, working_memory={"schema": Profile, "extractor": model.model})
+        await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hello", **ADA)
+        assert await memory.get_working_memory(**ADA) == {"name": "Ann"}
+        assert len(model.prompts) == 1
+
+    async def test_scripted_model_plays_the_extraction(self, store: Store, mode: Mode) -> None:
+        """Replies are for the prompts, answers for the questions of processors."""
+        model = ScriptedModel("Hello.", answers=['{"name": "Ann"}', {"age": 7}])
+        memory = Memory(store, working_memory={"schema": Profile})
+        agent = Agent(model, memory=memory)
+        await answer(agent, mode, "I am Ann.", **ADA)
+        result = await answer(agent, mode, "I am seven.", **ADA)
+        assert await memory.get_working_memory(**ADA) == {"name": "Ann", "age": 7}
+        assert result.usage.requests == 2
+        assert "I am Ann." in model.asked[0]
 
     async def test_injected_memory_is_never_extracted(self, store: Store, mode: Mode) -> None:
         """What memory put into the prompt is not taken for something that somebody said."""

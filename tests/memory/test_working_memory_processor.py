@@ -10,7 +10,7 @@ from tests.support.extraction import HERS, TEMPLATE, Profile, error_of, notes_of
 from tests.support.threads import THREAD
 
 from recollect import InvalidArgumentError, Message, Store, WorkingMemoryProcessor
-from recollect.errors import ModelUnavailableError
+from recollect.errors import ModelAnswerError, ModelError, ModelUnavailableError
 
 pytestmark = pytest.mark.anyio
 
@@ -64,15 +64,60 @@ class TestOutput:
         assert await store.get_working_memory(scope=HERS) == {"name": "Anna", "city": "Rome"}
 
     async def test_rejects_what_does_not_fit_the_schema(self, store: Store) -> None:
-        """One wrong field refuses the whole answer; a fitting one is kept as the schema writes it."""
+        """An answer without a valid field changes nothing; a fitting one is kept as the schema writes it."""
         processor = WorkingMemoryProcessor(store, schema=Profile)
-        run, _ = run_with({"name": "Ann", "age": "old"})
+        run, _ = run_with({"age": "old"}, {"age": "very old"})
         await save(processor, turn(), run)
         assert "does not fit the schema: age" in (error_of(run) or "")
         assert await store.get_working_memory(scope=HERS) == {}
         run, _ = run_with({"age": "5"})
         await save(processor, turn(), run)
         assert await store.get_working_memory(scope=HERS) == {"age": 5}
+
+    async def test_valid_fields_are_kept_when_another_does_not_fit(self, store: Store) -> None:
+        """The model is told what is wrong and asked once more; then what fits is stored."""
+        run, model = run_with({"name": "Ann", "age": "old"}, {"name": "Ann", "city": "Rome", "age": "older"})
+        await save(WorkingMemoryProcessor(store, schema=Profile), turn(), run)
+        assert await store.get_working_memory(scope=HERS) == {"name": "Ann", "city": "Rome"}
+        assert "does not fit the schema: age" in model.prompts[1]
+        assert error_of(run) is None
+        assert notes_of(run)[0] == "the extraction was asked for again"
+        assert notes_of(run)[1].startswith("a field was left out: does not fit the schema: age")
+
+    @pytest.mark.parametrize("failure", [ModelError("gone"), ModelAnswerError("prose"), "no dict"])
+    async def test_first_answer_counts_when_the_second_one_fails(self, store: Store, failure: object) -> None:
+        """What was valid in the first answer is not lost by asking again."""
+        run, _ = run_with({"name": "Ann", "age": "old"}, failure)
+        await save(WorkingMemoryProcessor(store, schema=Profile), turn(), run)
+        assert await store.get_working_memory(scope=HERS) == {"name": "Ann"}
+
+    async def test_asked_once_more_when_the_answer_cannot_be_read(self, store: Store) -> None:
+        """An answer that is no JSON object is asked for again; a model that fails is not."""
+        run, model = run_with(ModelAnswerError("prose"), {"name": "Ann"})
+        await save(WorkingMemoryProcessor(store, template=TEMPLATE), turn(), run)
+        assert await store.get_working_memory(scope=HERS) == {"name": "Ann"}
+        assert len(model.prompts) == 2
+        run, model = run_with(ModelAnswerError("prose"), ModelAnswerError("still prose"))
+        await save(WorkingMemoryProcessor(store, template=TEMPLATE), turn(), run)
+        assert "still prose" in (error_of(run) or "")
+        run, model = run_with(ModelError("gone"))
+        await save(WorkingMemoryProcessor(store, template=TEMPLATE), turn(), run)
+        assert len(model.prompts) == 1
+
+    async def test_model_is_given_the_schema_of_the_fields(self, store: Store) -> None:
+        """No field is required, each may be null, and a template names its fields."""
+        run, model = run_with({})
+        await save(WorkingMemoryProcessor(store, schema=Profile), turn(), run)
+        (schema,) = model.schemas
+        assert "required" not in schema
+        assert schema["properties"]["name"]["anyOf"][1] == {"type": "null"}
+        run, model = run_with({})
+        await save(WorkingMemoryProcessor(store, template=TEMPLATE), turn(), run)
+        assert model.schemas[0]["properties"] == {"name": {}, "city": {}}
+        given = {"type": "object", "properties": {"pets": {"type": "array"}}, "required": ["pets"]}
+        run, model = run_with({})
+        await save(WorkingMemoryProcessor(store, schema=given), turn(), run)
+        assert model.schemas[0]["properties"]["pets"]["anyOf"][0] == {"type": "array"}
 
     async def test_what_cannot_be_stored_is_replaced(self, store: Store) -> None:
         """NUL and lone surrogates of a model are replaced, as everywhere."""

@@ -19,7 +19,12 @@ from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio]
 
-EVERYTHING = [Mode("nothing fails", answers({"results": []}), ""), *MODES]
+_ECHO = {"text": f"the key is {KEY}!", "id": KEY, "session_id": KEY, "source_scope": KEY, "resource_uri": KEY}
+EVERYTHING = [
+    Mode("nothing fails", answers({"results": []}), ""),
+    Mode("the key is repeated", answers({"results": [_ECHO]}), ""),
+    *MODES,
+]
 
 
 @pytest.fixture
@@ -60,7 +65,14 @@ async def test_the_key_is_in_nothing_that_can_be_seen(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"topK": 0}, {"userId": ""}, {"scope": []}, {"timeoutSeconds": -1}, {"x": 1}]
+    "changes",
+    [
+        *({"topK": 0}, {"userId": ""}, {"scope": []}, {"timeoutSeconds": -1}, {"x": 1}, {KEY: 1}),
+        *(
+            {name: KEY}
+            for name in ("topK", "mode", "userId", "appId", "projectId", "timeoutSeconds", "baseUrl")
+        ),
+    ],
 )
 async def test_the_key_is_not_in_what_a_refused_configuration_says(
     tmp_path: Path, changes: dict[str, object]

@@ -31,10 +31,12 @@ class Answers:
         self._answers = [*answers]
         self.prompts: list[str] = []
         self.models: list[object] = []
+        self.schemas: list[dict[str, Any]] = []
 
     async def __call__(self, prompt: str, output_type: type[Any], *, model: object | None = None) -> Any:  # noqa: ANN401 - of the type
         """Answer."""
-        assert output_type == dict[str, Any]
+        assert issubclass(output_type, dict)
+        self.schemas.append(output_type.json_schema)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType] - set by extraction
         self.prompts.append(prompt)
         self.models.append(model)
         answer = self._answers.pop(0)

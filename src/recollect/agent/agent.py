@@ -184,9 +184,7 @@ class Agent:
             note_shown=partial(note_shown, self),
             may_be_stored=run_id is not None,
         )
-        state = RunState(
-            name, ids, Trace(), self._instructions, provider.ask, context=_check_context(context)
-        )
+        state = RunState(name, ids, Trace(), self._instructions, context=_check_context(context))
         return AgentRun(settings, PipelineRun(self._input_side, self._output_side, state), messages)
 
     def _get_provider(self) -> "ModelProvider":

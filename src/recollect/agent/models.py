@@ -31,6 +31,15 @@ class LocalModel(Protocol):
         ...
 
 
+@runtime_checkable
+class AskableModel(LocalModel, Protocol):
+    """A local model that also answers the questions of processors."""
+
+    async def answer(self, prompt: str) -> object:
+        """Return a value, or JSON as text."""
+        ...
+
+
 OFFLINE = "I am the offline model"
 """Begins every answer of the offline model."""
 

@@ -5,21 +5,19 @@ history by itself, without our guards, and some of its hooks released text that 
 loop is ours (`run.py`), and the model is shown exactly our list of messages.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from pydantic import ValidationError
-from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Embedder, direct, exceptions
 from pydantic_ai import messages as pa
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.tools import Tool
-from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from recollect.agent.asking import MODEL_FAULTS, ask_local_model, ask_model
 from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
-from recollect.errors import InvalidArgumentError, ModelError, ModelNotAskableError, ModelUnavailableError
+from recollect.agent.tools import BrokenCall, RunnableTool, run_tool
+from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError
 from recollect.messages import (
     FilePart,
     Message,
@@ -30,14 +28,16 @@ from recollect.messages import (
     clean_text,
     new_message_id,
 )
-from recollect.pipeline.context import TripWire
+from recollect.pipeline.context import Ask, RunState
 from recollect.tool_pairs import pair_calls
-from recollect.validation import MAX_ID_BYTES, check_json
+from recollect.validation import MAX_ID_BYTES, MAX_TEXT_BYTES, check_json, encode_json
 
 T = TypeVar("T")
 
-# A model that cannot stream fails with a bare assertion.
-_MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
+_NO_CONTEXT = cast("Any", None)  # tools of Pydantic AI's own agents take its context; ours take none
+
+_MAX_CALL_BYTES = MAX_TEXT_BYTES // 4  # a message has text and several calls
+_MAX_BROKEN_LENGTH = 100_000
 
 
 class ModelProvider:
@@ -47,6 +47,7 @@ class ModelProvider:
         """Resolve the model and describe the tools; no request is sent yet."""
         self._model = resolve_model(model)
         self._tools = _index_by_name([_make_tool(function) for function in tools])
+        self._runnable = {name: _make_runnable(tool) for name, tool in self._tools.items()}
         self._parameters = ModelRequestParameters(
             function_tools=[tool.tool_def for tool in self._tools.values()]
         )
@@ -63,50 +64,20 @@ class ModelProvider:
             return _request(self._model, request, self._parameters)
         return _respond(self._model, messages)
 
-    async def run_tool(self, call: ToolCall) -> ToolResult:
+    async def run_tool(self, call: ToolCall, run: RunState) -> ToolResult:
         """Run the tool of a call; any failure becomes an error result for the model."""
-        tool = self._tools.get(call.name)
-        if tool is None:
-            known = ", ".join(self._tools) or "none"
-            return _fail(call, f"There is no tool {call.name!r}; known: {known}.")
-        if isinstance(call, BrokenCall):
-            return _fail(call, "The arguments do not fit: they are not a JSON object.")
-        try:
-            arguments = tool.function_schema.validator.validate_python(dict(call.arguments))
-            value = await tool.function_schema.call(arguments, cast("Any", None))
-            content = clean_json(to_jsonable_python(value))
-            check_json(content, "result")
-        except TripWire:
-            raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            problem = "The tool failed: it was cancelled."
-        except ValidationError as error:
-            problem = f"The arguments do not fit: {error}"
-        except (PydanticSerializationError, InvalidArgumentError) as error:
-            problem = f"The tool's answer is not JSON: {error}"
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
-            problem = f"The tool failed: {type(error).__name__}: {error}"
-        else:
-            return ToolResult(call.id, call.name, content)
-        return _fail(call, clean_text(problem))
+        return await run_tool(self._runnable, call, run)
 
-    async def ask(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Ask the model, or another one, for a value of a type, in one request."""
-        chosen = self._model if model is None else resolve_model(model)
-        if not isinstance(chosen, Model):
-            raise ModelNotAskableError(
-                "local models, such as the offline one, cannot be asked for values; "
-                "give the processor a model of its own"
-            )
-        try:
-            # No retries: a question of a processor costs one request.
-            answer = await PydanticAgent(chosen, output_type=output_type, retries=0).run(prompt)
-        except _MODEL_FAULTS as error:
-            raise ModelError(f"the model that a processor asked failed: {error}") from error
-        return answer.output
+    def count_into(self, usage: Usage) -> Ask:
+        """Return `ask` for the processors of one run; its requests and tokens are added to the run's."""
+
+        async def ask(prompt: str, output_type: type[T], *, model: object | None = None) -> T:
+            chosen = self._model if model is None else resolve_model(model)
+            if isinstance(chosen, Model):
+                return await ask_model(chosen, prompt, output_type, usage)
+            return await ask_local_model(chosen, prompt, output_type, usage)
+
+        return ask
 
 
 async def _request(
@@ -118,7 +89,7 @@ async def _request(
                 if text := _get_text(event):
                     yield clean_text(text)
             response = stream.get()
-    except _MODEL_FAULTS as error:
+    except MODEL_FAULTS as error:
         raise ModelError(f"the model failed: {error}") from error
     is_as_said = True
     for part in response.parts:
@@ -204,18 +175,19 @@ def _make_tool(function: Callable[..., object]) -> Tool[None]:
         ) from error
 
 
+def _make_runnable(tool: Tool[None]) -> RunnableTool:
+    schema = tool.function_schema
+    return RunnableTool(
+        schema.validator.validate_python, lambda arguments: schema.call(arguments, _NO_CONTEXT)
+    )
+
+
 def _get_text(event: object) -> str:
     if isinstance(event, pa.PartDeltaEvent):
         return event.delta.content_delta if isinstance(event.delta, pa.TextPartDelta) else ""
     if isinstance(event, pa.PartStartEvent) and isinstance(event.part, pa.TextPart):
         return event.part.content
     return ""
-
-
-class BrokenCall(ToolCall):
-    """A call whose arguments are not a JSON object: it gets an error result, and no tool runs."""
-
-    __slots__ = ()
 
 
 def _parse_call(part: pa.ToolCallPart) -> ToolCall:
@@ -231,25 +203,29 @@ def _make_storable(call: ToolCall) -> ToolCall:
     try:
         arguments = cast("dict[str, object]", clean_json(dict(call.arguments)))
         check_json(arguments, "arguments")
+        encode_json(arguments, "arguments", max_bytes=_MAX_CALL_BYTES)
     except (ValueError, TypeError):
-        return _make_broken_call(call.id, call.name, repr(call.arguments))
+        return _make_broken_call(call.id, call.name, _show(call.arguments))
     return ToolCall(_trim_id(call.id) or new_message_id(), _trim_id(call.name) or "unnamed", arguments)
+
+
+def _show(arguments: object) -> str:
+    try:
+        return repr(arguments)
+    except Exception:  # noqa: BLE001 - such as an int with too many digits
+        return "(arguments that cannot be shown)"
 
 
 def _make_broken_call(call_id: str, name: str, arguments: str) -> BrokenCall:
     return BrokenCall(
         _trim_id(call_id) or new_message_id(),
         _trim_id(name) or "unnamed",
-        {"invalid_json": clean_text(arguments)},
+        {"invalid_json": clean_text(arguments[:_MAX_BROKEN_LENGTH])},
     )
 
 
 def _trim_id(text: str) -> str:
     return clean_text(text).encode()[:MAX_ID_BYTES].decode(errors="ignore")
-
-
-def _fail(call: ToolCall, problem: str) -> ToolResult:
-    return ToolResult(call.id, call.name, problem, is_error=True)
 
 
 def to_model_messages(

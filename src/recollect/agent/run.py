@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from recollect.agent.models import ModelPart, StepEnd
 from recollect.agent.result import Event, Result
 from recollect.agent.telemetry import emit_spans
+from recollect.agent.tools import ToolInterrupt
 from recollect.errors import ModelError
 from recollect.messages import ABORTED, Message, ToolCall, ToolResult
 from recollect.pipeline.context import TripWire, bind_tools
@@ -109,6 +110,7 @@ class AgentRun:
         self.delivery = Delivery()
         self.wait_for_reader: Callable[[], Awaitable[None]] = _do_not_wait
         self.result = Result(self.state.run_id, trace=self.state.trace)
+        self.state.ask = settings.provider.count_into(self.result.usage)
 
     async def run_to_end(self) -> Result:
         """Run to the end and return the result."""
@@ -249,9 +251,10 @@ class AgentRun:
             async with asyncio.TaskGroup() as group:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
                     with bind_tools(self.state, kept):
-                        tasks.append(group.create_task(self._settings.provider.run_tool(call)))
+                        tasks.append(group.create_task(self._settings.provider.run_tool(call, self.state)))
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+            first = errors.exceptions[0]
+            raise (first.__cause__ or first) if isinstance(first, ToolInterrupt) else first from None
         step.results = iter([task.result() for task in tasks])
         self._phase = self._take_result
         return []

@@ -216,7 +216,7 @@ async def _serve(events: AsyncGenerator[Event], handover: _Handover) -> None:
         async with aclosing(events):
             async for event in events:
                 handover.give(event)
-    except Exception as error:  # noqa: BLE001 - it is raised to the reader
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it is raised to the reader
         end = error
     except BaseException as error:
         end = error
@@ -268,7 +268,7 @@ class SyncStream:
                     self._events.put(event)
                     await wanted.acquire()
             end = None
-        except Exception as error:  # noqa: BLE001 - it is raised to the reader
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it is raised to the reader
             end = error
         finally:
             self._events.put(end)

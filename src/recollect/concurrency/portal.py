@@ -120,6 +120,20 @@ def _end_all() -> None:
 atexit.register(_end_all)
 
 
+class _Interrupted(Exception):  # noqa: N818 - carries what is no error
+    def __init__(self, interrupt: BaseException) -> None:
+        super().__init__(interrupt)
+        self.interrupt = interrupt
+
+
+async def _carry_interrupt(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine; an interrupt or an exit is the caller's, and must not end the event loop of others."""
+    try:
+        return await coroutine
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        raise _Interrupted(interrupt) from None
+
+
 class Portal:
     """Runs coroutines for callers in any thread of the process that made it."""
 
@@ -147,6 +161,8 @@ class Portal:
         future = self.start(coroutine)
         try:
             return future.result()
+        except _Interrupted as interrupted:
+            raise interrupted.interrupt from None
         except CancelledError:
             if self._has_ended:
                 raise StoreMisuseError(f"the {self._owner} was closed while the call was running") from None
@@ -160,7 +176,7 @@ class Portal:
             self._check_process()  # first: in a forked child the lock may never be released
             with self._lock:
                 self._check_caller()
-                return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
+                return asyncio.run_coroutine_threadsafe(_carry_interrupt(coroutine), self._thread.loop)
         except StoreMisuseError:
             coroutine.close()
             raise

@@ -6,13 +6,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from recollect.errors import InvalidArgumentError, RecollectError
+from recollect.errors import InvalidArgumentError, ModelAnswerError, ModelError, RecollectError
 from recollect.memory.fields import FieldSet, check_names
 from recollect.messages import Message, clean_json
 from recollect.pipeline.context import RunContext
 from recollect.text.quoting import fence_text, indent_lines
 from recollect.tool_pairs import pair_calls
-from recollect.working_memory import Strategy, is_blank
+from recollect.working_memory import Strategy, apply_patch, is_blank
 
 TOOL_NAME = "update_working_memory"
 """The tool by which a model changes working memory itself."""
@@ -45,7 +45,7 @@ async def ask_model(
     strategy: Strategy,
     model: object,
 ) -> dict[str, object]:
-    """Ask a model what a turn changes, in one request."""
+    """Ask a model what a turn changes; if the answer does not fit, ask once more and say why."""
     instruction = (
         f"{_INSTRUCTIONS[strategy]} Note only what was said, nothing that you guess. Use null for a field "
         "only if it was said that it no longer holds. If there is nothing to note, answer with {}."
@@ -59,8 +59,53 @@ async def ask_model(
             instruction,
         )
     )
-    kind = cast("type[dict[str, object]]", dict[str, Any])
-    return parse_patch(await ctx.ask(prompt, kind, model=model))
+    kind = _make_patch_type(fields)
+    patch: dict[str, object] = {}
+    try:
+        patch = parse_patch(await ctx.ask(prompt, kind, model=model))
+        problems = split_patch(fields, patch, current, strategy)[1]
+    except (ModelAnswerError, InvalidArgumentError) as error:
+        problems = [str(error)]
+    if not problems:
+        return patch
+    ctx.trace.entry(ctx.processor_id, "commit").notes.append("the extraction was asked for again")
+    retry = f"Your last answer cannot be used: {'; '.join(problems)}. Answer again, with all fields."
+    answered = (
+        [fence_text("your last answer, as JSON", json.dumps(patch, ensure_ascii=False))] if patch else []
+    )
+    try:
+        return parse_patch(await ctx.ask("\n\n".join((prompt, *answered, retry)), kind, model=model))
+    except (ModelError, InvalidArgumentError):
+        if not patch:
+            raise
+        return patch  # some of its fields may be valid
+
+
+def split_patch(
+    fields: FieldSet, patch: Mapping[str, object], current: Mapping[str, object], strategy: Strategy
+) -> tuple[dict[str, object], list[str]]:
+    """Return the fields of a patch that can be stored, and what is wrong with the others."""
+    valid: dict[str, object] = {}
+    problems: list[str] = []
+    for name, value in patch.items():
+        try:
+            apply_patch(current if strategy == "merge" else {}, {name: value}, "merge", fields.validate)
+        except InvalidArgumentError as error:
+            problems.append(error.problem)
+        else:
+            valid[name] = value
+    return valid, problems
+
+
+def _make_patch_type(fields: FieldSet) -> type[dict[str, object]]:
+    """Return the type of an answer: the schema of the fields, none of them required, null where one ends."""
+    schema = dict(fields.to_json_schema())
+    schema.pop("required", None)
+    properties = cast("Mapping[str, object]", schema["properties"])
+    schema["properties"] = {
+        name: {"anyOf": [field, {"type": "null"}]} if field else {} for name, field in properties.items()
+    }
+    return type("WorkingMemoryPatch", (dict,), {"json_schema": schema})
 
 
 async def call_function(

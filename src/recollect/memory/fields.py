@@ -36,6 +36,10 @@ class FieldSet(Protocol):
         """Return instructions for a model that fills in the fields."""
         ...
 
+    def to_json_schema(self) -> Mapping[str, object]:
+        """Return a JSON Schema of the fields."""
+        ...
+
     def validate(self, values: dict[str, object]) -> dict[str, object]:
         """Return the fields in the form to store; raise for a field that is unknown or invalid."""
         ...
@@ -101,6 +105,11 @@ class Template:
         """Return the template itself and the names of its fields."""
         names = json.dumps(self._names, ensure_ascii=False)
         return f"The fields are {names}. This is how they are shown:\n{self._text}"
+
+    def to_json_schema(self) -> Mapping[str, object]:
+        """Return an object of the fields; any value is valid."""
+        fields = {name: dict[str, object]() for name in self._names}
+        return {"type": "object", "properties": fields, "additionalProperties": False}
 
     def validate(self, values: dict[str, object]) -> dict[str, object]:
         """Raise for a field that the template does not have; any value is valid."""
@@ -199,6 +208,10 @@ class JsonSchema:
         """Return the schema."""
         return _describe_schema(self._schema)
 
+    def to_json_schema(self) -> Mapping[str, object]:
+        """Return the schema itself."""
+        return self._schema
+
     def validate(self, values: dict[str, object]) -> dict[str, object]:
         """Raise for fields that the schema does not have or does not allow."""
         if not self._is_open:
@@ -236,7 +249,11 @@ class ModelSchema:
 
     def describe(self) -> str:
         """Return the model's JSON Schema."""
-        return _describe_schema(self._model.model_json_schema(by_alias=False))
+        return _describe_schema(self.to_json_schema())
+
+    def to_json_schema(self) -> Mapping[str, object]:
+        """Return the model's own, with the names of its fields."""
+        return self._model.model_json_schema(by_alias=False)
 
     def validate(self, values: dict[str, object]) -> dict[str, object]:
         """Raise for fields that the model does not have or accept; return the others as it dumps them."""

@@ -22,6 +22,7 @@ from recollect.memory.extraction import (
     collect_tool_patches,
     format_conversation,
     make_tool,
+    split_patch,
 )
 from recollect.memory.fields import FieldSet, Template, read_schema
 from recollect.messages import Message, frame_parts, is_aborted
@@ -196,8 +197,9 @@ class WorkingMemoryProcessor(MemoryProcessor):
             if is_padding(patch):
                 entry.notes.append("the extraction found nothing")
                 return
+            valid, problems = split_patch(self.fields, patch, current.to_dict(), self._strategy)
             learned = await store.update_working_memory(
-                patch,
+                valid or patch,  # without a valid field the store says what is wrong
                 strategy=self._strategy,
                 seen_version=current.version,
                 epoch=epoch,
@@ -215,6 +217,7 @@ class WorkingMemoryProcessor(MemoryProcessor):
         except Exception as error:  # noqa: BLE001 - a model or a function may raise anything, and the answer is released
             _report_failure(ctx, error)
         else:
+            entry.notes += [f"a field was left out: {problem}" for problem in problems]
             entry.notes.append(f"version {learned.version}")
 
     async def _ask_extractor(

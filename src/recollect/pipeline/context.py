@@ -144,7 +144,10 @@ class Ask(Protocol):
     """Asks the run's model on behalf of a processor."""
 
     async def __call__(self, prompt: str, output_type: type[T], *, model: object | None = None) -> T:
-        """Return the model's answer as a value of the type."""
+        """Return the model's answer as a value of the type.
+
+        A subclass of dict with a JSON Schema as `json_schema` asks for an object of that schema.
+        """
         ...
 
 

@@ -44,7 +44,7 @@ class WorkingMemories(StoreCore):
         rows = await self._query("working_memory_versions", params)
         return _decode(rows[0]) if rows else WorkingMemory()
 
-    async def update_working_memory(
+    async def update_working_memory(  # noqa: PLR0913 - all but one by keyword
         self,
         patch: dict[str, object],
         *,

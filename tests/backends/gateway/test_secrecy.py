@@ -9,12 +9,21 @@ import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
 from tests.backends.audit_list import AuditList
 from tests.backends.gateway.failure_modes import MODES, SHORT, Mode
-from tests.support.gateway_server import KEY, GatewayServer, echoes, gateway_server, never, settings_for
+from tests.support.gateway_server import (
+    KEY,
+    GatewayServer,
+    answers,
+    echoes,
+    gateway_server,
+    never,
+    settings_for,
+)
 
 from recollect import MemoryGatewayError
 from recollect.backends.base import CompletedRun, StartedRun
@@ -25,6 +34,20 @@ pytestmark = pytest.mark.anyio
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 OPERATIONS = ("search", "add", "flush")
+
+
+@pytest.mark.parametrize("echo", [KEY, "nothing"])
+async def test_key_is_replaced_when_the_gateway_repeats_it(echo: str) -> None:
+    """Whatever field of a result has it, and also as a URL writes it."""
+    key = KEY if echo == KEY else "a+key/with=signs"
+    found = {"text": f"said {echo}.", "id": echo, "resource_uri": f"https://x.org/?k={quote(key, safe='')}"}
+    async with gateway_server() as server:
+        server.on("search", answers({"results": [found]}))
+        settings = settings_for(server).model_copy(update={"user_key": SecretStr(key)})
+        (item,) = await MemoryGatewayClient(settings).search("s", "q")
+    assert key not in repr(item)
+    assert item.resource_uri == "https://x.org/?k=[user key]"
+    assert item.text == ("said [user key]." if echo == KEY else f"said {echo}.")
 
 
 class Everything(logging.Handler):

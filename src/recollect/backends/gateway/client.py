@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -29,9 +29,24 @@ SCOPES = ("current_chat", "resources", "all_user_memory")
 MAX_TOP_K = 100
 """The maximum of `top_k`."""
 
-_MIN_KEY_LENGTH = 8  # a shorter key may occur in a URL by chance
+HIDDEN_KEY = "[user key]"
+"""Takes the place of the user's key in what a gateway returns."""
+
+_MIN_KEY_LENGTH = 8  # a shorter key may occur in a text by chance
 
 _Operation: TypeAlias = Literal["search", "add", "flush"]
+
+
+def _contains(text: str, secret: SecretStr) -> bool:
+    return _hide(text, secret) != text
+
+
+def _hide(text: str, secret: SecretStr) -> str:
+    """Return a text with a key replaced, also as a URL has it."""
+    key = secret.get_secret_value()
+    if len(key) < _MIN_KEY_LENGTH:
+        return text
+    return text.replace(key, HIDDEN_KEY).replace(quote(key, safe=""), HIDDEN_KEY)
 
 
 def _check_url(url: str) -> str:
@@ -77,8 +92,8 @@ Scopes: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_check_scope)]
 class GatewayAccess(StrictModel):
     """How to reach and search a memory gateway, and the user whose memory it holds."""
 
+    user_key: Key  # first: the checks of the others compare with it
     user_id: Id = Field(description="the id of the user whose memory it is")
-    user_key: Key
     base_url: Annotated[str, AfterValidator(_check_url)] = Field(
         description="the gateway's URL, such as http://127.0.0.1:8010"
     )
@@ -88,16 +103,13 @@ class GatewayAccess(StrictModel):
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = 8
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
 
-    @field_validator("base_url")
+    @field_validator("*")
     @classmethod
-    def _check_key_not_in_url(cls, url: str, info: ValidationInfo) -> str:
-        """Reject a URL that contains the key: every status shows the URL."""
-        key = info.data["user_key"].get_secret_value() if "user_key" in info.data else ""
-        if len(key) >= _MIN_KEY_LENGTH and key in url:
-            raise InvalidArgumentError(
-                "", "contains the user's key, which is a secret; remove it from the URL"
-            )
-        return url
+    def _check_key_is_nowhere_else(cls, value: object, info: ValidationInfo) -> object:
+        """Reject a text that contains the key: every status shows it."""
+        if isinstance(value, str) and "user_key" in info.data and _contains(value, info.data["user_key"]):
+            raise InvalidArgumentError("", "contains the user's key, which is a secret; remove it there")
+        return value
 
 
 class GatewaySettings(GatewayAccess):
@@ -148,7 +160,7 @@ class MemoryGatewayClient:
             "top_k": settings.top_k,
         }
         answer = await self._call("search", fields)
-        items = _read_items(answer)
+        items = _read_items(answer, settings.user_key)
         if items is None:
             raise _make_error("search", Failure("invalid_response", answer.status))
         return items
@@ -195,28 +207,31 @@ def _make_error(operation: _Operation, failure: Failure) -> MemoryGatewayError:
     return MemoryGatewayError(operation, _make_path(operation), failure.category, failure.status)
 
 
-def _read_items(answer: JsonResponse) -> list[RecalledItem] | None:
-    """Return the usable results of a response, or None if it has no list of them."""
+def _read_items(answer: JsonResponse, key: SecretStr) -> list[RecalledItem] | None:
+    """Return the usable results of a response, or None if it has no list of them.
+
+    A careless gateway may repeat the request, and what is recalled goes into prompts and databases.
+    """
     results = _as_mapping(answer.value).get("results")
     if not isinstance(results, list):
         return None
-    items = (_read_item(result) for result in cast("list[object]", results))
+    items = (_read_item(result, key) for result in cast("list[object]", results))
     return [item for item in items if item is not None]
 
 
-def _read_item(result: object) -> RecalledItem | None:
+def _read_item(result: object, key: SecretStr) -> RecalledItem | None:
     """Return a result without unknown fields, or None if it has no text."""
     found = _as_mapping(result)
-    text = _read_text(found.get("text"))
+    text = _read_text(found.get("text"), key)
     if text is None:
         return None
     return RecalledItem(
         text=text,
-        id=_read_text(found.get("id")),
-        session_id=_read_text(found.get("session_id")),
+        id=_read_text(found.get("id"), key),
+        session_id=_read_text(found.get("session_id"), key),
         score=_read_number(found.get("score")),
-        source_scope=_read_text(found.get("source_scope")),
-        resource_uri=_read_text(found.get("resource_uri")),
+        source_scope=_read_text(found.get("source_scope"), key),
+        resource_uri=_read_text(found.get("resource_uri"), key),
     )
 
 
@@ -224,8 +239,8 @@ def _as_mapping(value: object) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _read_text(value: object) -> str | None:
-    return clean_text(value) if isinstance(value, str) and value.strip() else None
+def _read_text(value: object, key: SecretStr) -> str | None:
+    return _hide(clean_text(value), key) if isinstance(value, str) and value.strip() else None
 
 
 def _read_number(value: object) -> float | None:

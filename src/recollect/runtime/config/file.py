@@ -6,6 +6,7 @@ not even one that prints variables, can show them.
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -18,6 +19,10 @@ FOLDER = ".recollect"
 FILE = "config.json"
 """The name of the configuration file."""
 
+HIDDEN_NAME = "(not shown: it may be a secret)"
+"""Takes the place of a name that looks like a secret."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z]{1,30}(?:[_.-][A-Za-z]{1,30}){0,3}\d?")  # secrets have digits within
 _MAX_BYTES = 1024 * 1024
 
 
@@ -101,7 +106,7 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
     if isinstance(error, _DuplicateKeyError):
-        return f"has the key {error.key!r:.60} twice in one place"
+        return f"has the key {show_name(error.key)!r} twice in one place"
     return "is not JSON that can be read: too deep, or with a number too long"
 
 
@@ -137,6 +142,11 @@ def _is_secret_name(name: str) -> bool:
     letters = "".join(character for character in name.casefold() if character.isalnum())
     # The name of a variable counts too: people write the key itself in its place.
     return letters.endswith(("key", "keyenv")) or "secret" in letters or "password" in letters
+
+
+def show_name(name: str) -> str:
+    """Return the name of an unknown key as errors may quote it: it may be a secret in a wrong place."""
+    return name if _PLAIN_NAME.fullmatch(name) else HIDDEN_NAME
 
 
 def can_be_secret(text: str) -> bool:

@@ -32,7 +32,14 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from recollect.backends.gateway.client import GatewayAccess, GatewaySettings, Key, Scopes
 from recollect.errors import ConfigError, InvalidArgumentError
 from recollect.model_validation import Id, Problem, StrictModel, Text, find_problem
-from recollect.runtime.config.file import FOLDER, ConfigFile, can_be_secret, read_config
+from recollect.runtime.config.file import (
+    FOLDER,
+    HIDDEN_NAME,
+    ConfigFile,
+    can_be_secret,
+    read_config,
+    show_name,
+)
 from recollect.scope import Scope, TenantId
 from recollect.storage.opening import sqlite_path, sqlite_url
 from recollect.validation import MAX_INT, check_tenant, check_text
@@ -52,7 +59,6 @@ LOCAL_USER = "local"
 _STORE_SCHEMES = ("sqlite", "postgresql", "postgres")
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of environment variables; keys look otherwise
 _EMPTY_SECTION: Any = {}  # what a section says that is not in the file; its model fills in the rest
-_MAX_QUOTED_KEY = 100  # of a key that nobody knows, as an error quotes it
 
 
 def suggest(word: str, known: Collection[str]) -> str:
@@ -79,7 +85,7 @@ class Section(StrictModel):
         if cls.model_config.get("extra") == "forbid":
             for key in [key for key in given if key not in fields]:
                 problem = f"is not a key here; {suggest(key, fields)}"
-                raise InvalidArgumentError(key[:_MAX_QUOTED_KEY], problem)
+                raise InvalidArgumentError(_show_name(key, given), problem)
         values = cls._prepare(
             {key: given[key] for key in given if given[key] is not None or key not in fields}
         )
@@ -90,6 +96,11 @@ class Section(StrictModel):
     @classmethod
     def _prepare(cls, values: dict[str, object]) -> dict[str, object]:
         return values
+
+
+def _show_name(name: str, given: Mapping[str, object]) -> str:
+    secrets = (value.get_secret_value() for value in given.values() if isinstance(value, SecretStr))
+    return HIDDEN_NAME if name in secrets else show_name(name)
 
 
 def _check_not_empty(key: str, value: object, field: FieldInfo) -> None:
