@@ -38,7 +38,8 @@ _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
 _NO_BEGINNING = "_q"
 _REMEMBERED = 512  # how much of either end of a swallowed match is remembered
 _SWALLOWED_BATCH = 96  # how much of a match that was given up is looked at together: nobody waits for it
-_BREAKS = (re.compile(r"\n|\\n"), re.compile(r"\s"))  # of lines, real or written out as in JSON; or else blanks
+# Of lines, or else blanks; real, or written out as in JSON.
+_BREAKS = (re.compile(r"\n|\\{1,4}n"), re.compile(r"\s|\\{1,4}[rt]"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
