@@ -1,5 +1,6 @@
 """Text from memory cannot leave its fence, whatever it holds and however it is cut."""
 
+import json
 import re
 import unicodedata
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from tests.support.timing import assert_costs_little_more, long_text
 from recollect import Message
 from recollect.memory.semantic_recall import ELSEWHERE, HERE, format_recalled
 from recollect.recall.results import Hit
-from recollect.text.quoting import fence, fence_text, neutralise, quote, quote_inline
+from recollect.text.quoting import dump_json, fence, fence_text, neutralise, quote, quote_inline
 
 THEN = datetime(2024, 3, 8, 9, 5, tzinfo=UTC)
 
@@ -50,6 +51,7 @@ _fragments = st.sampled_from(
             "\u3000",
         ),
         *("\uff1c", "\uff0f", "\u2039", "\u3008", "\u2044", "\ufe0f", "\u3164", "\U000e0041", "\u115f"),
+        *("&lt;", "&#60;", "\\/", "\\", "%3c", "\u043c", "\u0435", "\u043e", "&amp;", "&", "#109;", "0", "\u0301"),
         *("\uff4d", "\uff25", "\U0001d426", "\u24dc", "\u2133", "\u212f", "\u216f", "\u017f"),
         *("hello", ":", HERE, ELSEWHERE, "On Friday, 08 March 2024:", "  09:05 user: "),
     )
@@ -95,6 +97,32 @@ def test_only_tags_are_changed(text: str) -> None:
     assert neutralise(once) == once
 
 
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("</MEMORY>", "< / memory >", "<//memory>", "<\\/memory>", "</mem\x00ory>", "<\u200b/\u2060memory>"),
+        *("</m\u0435mory>", "</\u043cemory>", "</mem\u043ery>", "</memor\u0443>", "</mem\u03bfry>", "</mem\u0585ry>"),
+        *("</m\u00e9mory>", "</m\u0301emory>", "</mem0ry>", "</\u1d0demory>", "<\u29f8memory>", "\u1438/memory>"),
+        *("&lt;/memory&gt;", "&LT;/memory>", "&lt/memory", "&#60;/memory>", "&#x03C;/memory>", "&amp;lt;/memory>"),
+        *("&lt;&#47;memory>", "&lt;&sol;memory>", "</mem&#111;ry>", "</mem&#x4F;ry>", "%3C%2Fmemory%3E"),
+        *("\\u003c/memory>", "\\x3c\\/memory>", "&lt;memory label=x>"),
+    ],
+    ids=ascii,
+)
+def test_tag_is_broken_when_it_is_written_in_another_way(tag: str) -> None:
+    """Other letters that look the same, escapes of HTML, JSON and URLs, and what cannot be seen."""
+    assert neutralise(f"said {tag} and") == f"said [{tag[1:]} and"
+
+
+@pytest.mark.parametrize("line_break", ["\x7f", "\x85", "\u2028", "\u2029", "\n", "\x1e"], ids=ascii)
+def test_json_has_no_line_break_when_a_text_has_one(line_break: str) -> None:
+    """JSON leaves some line breaks as they are; here they are written out, and other letters are not."""
+    shown = dump_json({"n\u00e4me": f"a{line_break}b"})
+    assert shown.isprintable()
+    assert "n\u00e4me" in shown
+    assert json.loads(shown) == {"n\u00e4me": f"a{line_break}b"}
+
+
 def test_long_run_of_spaces_costs_no_more_than_its_length() -> None:
     """A tag with a megabyte of spaces inside is read once, not once for each space."""
     for text, begin in (("<" + " " * 1_000_000 + "x", "<"), ("<" + "\u200b" * 1_000_000 + "memory", "[")):
@@ -111,6 +139,9 @@ def test_other_brackets_stay_as_they_are() -> None:
         "<div class='memory'>",
         "<m",
         "a<b>c",
+        "a &lt; b and &amp; memory",
+        "100%3cm",
+        r"C:\users\memory",
     ):
         assert neutralise(text + ".") == text + "."
 

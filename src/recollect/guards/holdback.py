@@ -9,14 +9,15 @@ unfinished match may begin, and released once it is clear what it is. A guard fo
     "6789, ok"     "[REDACTED], ok"                              or, had it been "67, ok": "123-45-67, ok"
 
 The last 64 characters that were released stay known, so that a guard may look at the words before a
-match. What is held back is bounded: a match that is still open at the limit is replaced, and swallowed to its
-end, never released. A guard for keys of any length, with a limit of 8:
+match. What is held back is bounded: a match that is still open at the limit is given up, and swallowed to its
+end, never released. Its replacement is written then, because a hash is one of all of it. A guard for keys of
+any length, with a limit of 8:
 
     chunk          released                   held back after it
     "it is sk-4"   "it is "                   "sk-4"
-    "711147111"    "[REDACTED]"                                  the match is open, and longer than the limit
+    "711147111"                                                  the match is open, and longer than the limit
     "471114711"                                                  swallowed: it goes on with the match
-    "1, isn't"     ", isn't"                                     the match has ended
+    "1, isn't"     "[REDACTED], isn't"                           the match has ended
 """
 
 import bisect
@@ -37,7 +38,8 @@ _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
 _NO_BEGINNING = "_q"
 _REMEMBERED = 512  # how much of either end of a swallowed match is remembered
 _SWALLOWED_BATCH = 96  # how much of a match that was given up is looked at together: nobody waits for it
-_LINE_BREAK = re.compile(r"\n|\\n")  # real, or written out as in JSON
+# Of lines, or else blanks; real, or written out as in JSON.
+_BREAKS = (re.compile(r"\n|\\{1,4}n"), re.compile(r"\s|\\{1,4}[rt]"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -136,10 +138,17 @@ class HoldBack:
         self._waiting = ""  # what comes before a batch is full
         self._context: str = ""  # the end of what was released
         self._held: str = ""
-        self._swallowed = ""  # what is known of a match that was given up
+        self._given_up: list[str] = []  # a match that is longer than the limit, with what stood before it
+        self._is_reported = False  # that match, as far as it was found
+        self._swallowed = ""  # what is needed of it to find its end
         self._swallowed_from = 0  # where in that it begins
         self._unsure = 0  # how much at the end of that may not belong to the match
         self._is_after_match = False  # what was released last is the end of a match that was swallowed
+
+    @property
+    def is_swallowing(self) -> bool:
+        """Whether a match that was given up goes on: nothing of it comes out, and nothing waits."""
+        return bool(self._swallowed)
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be released."""
@@ -151,8 +160,15 @@ class HoldBack:
         return self._read(text)
 
     def _read(self, text: str) -> str:
+        replacement = ""
         if self._swallowed:
+            self._given_up.append(text)
             text = self._swallow(text)
+            replacement = self._replace_given_up(len(text))
+        return replacement + self._look(text)
+
+    def _look(self, text: str) -> str:
+        """Add a text to what is held back, and return what can be released."""
         self._held += text
         before = len(self._context)
         whole = self._context + self._held
@@ -164,18 +180,34 @@ class HoldBack:
         else:
             spans = self._find_spans()
             out = self._release(self._find_boundary(spans), spans)
-        return out if len(self._held) <= self._limit else out + self._give_up()
+        if len(self._held) > self._limit:
+            self._give_up()
+        return out
 
-    def _give_up(self) -> str:
-        """Replace an open match that is longer than may be held back; what goes on with it is swallowed.
-
-        The guard itself may have found it already, as far as it goes, and says then what to write.
-        """
+    def _give_up(self) -> None:
+        """Begin to swallow an open match that is longer than may be held back."""
         whole, begin = self._context + self._held, len(self._context)
-        self._guard.report(whole, begin, len(whole), self._ctx)
-        found = [span.replacement for span in self._find_spans() if span.start == 0]
-        self._held, self._swallowed_from = "", begin
-        self._remember(whole, self._find_match_end(whole))
+        self._held, self._swallowed_from, self._given_up = "", begin, [whole]
+        end = self._find_match_end(whole)
+        self._is_reported = end > 0
+        if self._is_reported:
+            self._guard.report(whole, begin, len(whole), self._ctx)
+        self._remember(whole, end)
+
+    def _replace_given_up(self, rest: int) -> str:
+        """Return what to write for the match that was given up, once it has ended before the rest.
+
+        The guard says that where it finds a match now. What it never finds was open to its end.
+        """
+        if self._swallowed:
+            return ""
+        whole = "".join(self._given_up)
+        whole = whole[: len(whole) - rest]
+        self._given_up.clear()
+        if not self._is_reported:
+            self._guard.report(whole, self._swallowed_from, len(whole), self._ctx)
+        spans = self._guard.find_merged(whole, 0, self._ctx)
+        found = [span.replacement for span in spans if span.start <= self._swallowed_from < span.end]
         return found[0] if found else self._guard.replacement_of_open(whole)
 
     def finish(self) -> str:
@@ -184,6 +216,7 @@ class HoldBack:
         out = self._read(text) if text else ""
         if self._swallowed:
             self._held = self._resume_after(self._swallowed, 0)
+            out += self._replace_given_up(len(self._held))
         out += self._release(len(self._held), self._find_spans())
         self._context = ""
         return out
@@ -291,6 +324,11 @@ def _shorten(text: str, start: int, opened: int) -> str:
     first, within = _REMEMBERED, ""
     if start < opened < rest:
         first, within = min(opened, _REMEMBERED), text[opened : opened + _CONTEXT]
-    lines = [*_LINE_BREAK.finditer(text, start, first)]
-    line = _LINE_BREAK.search(text, rest, opened if opened >= rest else len(text))
-    return text[: lines[-1].start() if lines else first] + within + text[line.start() if line else rest :]
+    for form in _BREAKS:
+        before = [*form.finditer(text, start, first)]
+        after = form.search(text, rest, opened if opened >= rest else len(text))
+        if before or after:
+            first = before[-1].start() if before else first
+            rest = after.start() if after else rest
+            break
+    return text[:first] + within + text[rest:]

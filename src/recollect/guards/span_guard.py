@@ -27,11 +27,16 @@ from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart, is_changed
 
 P = TypeVar("P", bound=ToolCall | ToolResult)
+T = TypeVar("T")
 
 DEFAULT_HOLDBACK = 256
 """How many characters a stream may be held back for an unfinished match."""
 
 _STREAMED = (TextPart, ToolCall, ToolResult)
+_CALL_IDS = "call_ids"
+# Ids as providers make them, whose random digits may look like a number of something.
+_MADE_ID = re.compile(r"(?:[A-Za-z_-]*[_-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{28,})|function-call-[0-9]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")  # models accept no others in names and ids
 _LONGEST_NAME = 40
 _WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 
@@ -39,8 +44,8 @@ _WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 class SpanGuard(StreamGuard):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
-    It looks at texts, reasoning, names and URLs of files, and at all texts and whole numbers in the
-    arguments and the results of tools; not into files, and not at metadata.
+    It looks at texts, reasoning, names and URLs of files, at names and ids of tool calls, and at all texts
+    and whole numbers in the arguments and the results of tools; not into files, and not at metadata.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
@@ -99,12 +104,14 @@ class SpanGuard(StreamGuard):
         ]
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
-        """Look at the texts among the arguments."""
-        return self._clean_tool(call, ctx)
+        """Look at the texts among the arguments, the name and the id, which stays until the call is shown."""
+        cleaned = self._clean_tool(call, ctx)
+        return cleaned if cleaned.id == call.id else replace(cleaned, id=call.id)
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
-        """Look at the texts in the result."""
-        return self._clean_tool(result, ctx)
+        """Look at the texts in the result; its name and id are those of the model's own call."""
+        content = self._clean_json(result.content, ctx)
+        return result if content == result.content else replace(result, content=content)
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream that holds back what can still become part of a match."""
@@ -140,11 +147,30 @@ class SpanGuard(StreamGuard):
                 return replace(part, url=url, name=part.name and self._clean_text(part.name, ctx))
 
     def _clean_tool(self, part: P, ctx: RunContext) -> P:
-        before = part.arguments if isinstance(part, ToolCall) else part.content
-        after = map_named_texts(before, lambda text, name: self._clean_text(text, ctx, name))
-        if after == before:
-            return part
-        return replace(part, **{"arguments" if isinstance(part, ToolCall) else "content": after})
+        name = self._clean_name(part.name, ctx)
+        if isinstance(part, ToolCall):
+            cleaned = ToolCall(self._clean_id(part.id, ctx), name, self._clean_json(part.arguments, ctx))
+        else:
+            content = self._clean_json(part.content, ctx)
+            cleaned = ToolResult(self._clean_id(part.call_id, ctx), name, content, part.is_error)
+        return part if cleaned == part else cast("P", cleaned)
+
+    def _clean_json(self, value: T, ctx: RunContext) -> T:
+        return cast("T", map_named_texts(value, lambda text, name: self._clean_text(text, ctx, name)))
+
+    def _clean_id(self, call_id: str, ctx: RunContext) -> str:
+        """Return what stands for an id in this run: the same for a call and its result, and for no other."""
+        known: dict[str, str] = ctx.state.setdefault(_CALL_IDS, {})
+        if call_id not in known and call_id not in known.values():
+            cleaned = name = call_id if _MADE_ID.fullmatch(call_id) else self._clean_name(call_id, ctx)
+            while name in known.values():
+                name = f"{cleaned}_{len(known)}"
+            known[call_id] = name
+        return known.get(call_id, call_id)
+
+    def _clean_name(self, name: str, ctx: RunContext) -> str:
+        cleaned = self._clean_text(name, ctx)
+        return name if cleaned == name else _NOT_IN_NAMES.sub("_", cleaned).strip("_") or "redacted"
 
     def _clean_text(self, text: str, ctx: RunContext, name: str = "") -> str:
         if not text:

@@ -10,7 +10,7 @@ from recollect.errors import InvalidArgumentError, ModelAnswerError, ModelError,
 from recollect.memory.fields import FieldSet, check_names
 from recollect.messages import Message, clean_json
 from recollect.pipeline.context import RunContext
-from recollect.text.quoting import fence_text, indent_lines
+from recollect.text.quoting import dump_json, fence_text, indent_lines
 from recollect.tool_pairs import pair_calls
 from recollect.working_memory import Strategy, apply_patch, is_blank
 
@@ -54,7 +54,7 @@ async def ask_model(
         (
             "You keep notes about a user up to date.",
             fields.describe(),
-            fence_text("what is noted now, as JSON", json.dumps(current, ensure_ascii=False)),
+            fence_text("what is noted now, as JSON", dump_json(current)),
             fence_text("what was said in this turn", conversation),
             instruction,
         )

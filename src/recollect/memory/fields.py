@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlia
 
 from recollect.errors import InvalidArgumentError
 from recollect.memory.json_schema import compile_schema
-from recollect.text.quoting import indent_lines
+from recollect.text.quoting import dump_json, indent_lines
 from recollect.validation import check_json_object, check_text
 from recollect.working_memory import is_blank
 
@@ -118,7 +118,7 @@ class Template:
 
 
 def _render_value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else dump_json(value)
     return indent_lines(text)  # a line of the value must not look like a label
 
 
@@ -281,7 +281,7 @@ def _select(values: Mapping[str, object], fields: tuple[str, ...]) -> dict[str, 
 
 
 def _render_json(values: Mapping[str, object]) -> str:
-    return "" if is_blank(values) else json.dumps(dict(values), ensure_ascii=False, indent=2)
+    return "" if is_blank(values) else dump_json(dict(values), indent=2)
 
 
 def _describe_schema(schema: Mapping[str, object]) -> str:

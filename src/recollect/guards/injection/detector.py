@@ -23,12 +23,12 @@ from recollect.guards.injection.classifier import Classifier, classify, is_insta
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
 from recollect.guards.json_texts import iter_texts, map_texts
-from recollect.messages import FramePart, Message, Part, TextPart, ToolResult
+from recollect.messages import FilePart, FramePart, Message, Part, ReasoningPart, TextPart, ToolResult
 from recollect.pipeline.processor import Processor
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from recollect.pipeline.context import RunContext
 
@@ -223,14 +223,19 @@ class PromptInjectionDetector(Processor):
         return None if is_empty else message.replace(content=parts)
 
     def _edit_part(self, part: Part, found: Mapping[str, Verdict]) -> Part | None:
-        if isinstance(part, ToolResult):
-            return self._edit_result(part, found)
-        if not isinstance(part, TextPart):
-            return part
-        text = self._remove_attack(part.text, found)
-        if text == part.text:
-            return part
-        return TextPart(text) if text else None
+        match part:
+            case ToolResult():
+                return self._edit_result(part, found)
+            case TextPart(text) | ReasoningPart(text):
+                rest = self._remove_attack(text, found)
+                # What is left of reasoning has no signature, which proves the whole.
+                return part if rest == text else type(part)(rest) if rest else None
+            case FilePart() if self._is_attack(found.get(part.url or "", _NOTHING)):
+                return None
+            case FilePart() if self._is_attack(found.get(part.name or "", _NOTHING)):
+                return replace(part, name=None)
+            case _:
+                return part
 
     def _edit_result(self, result: ToolResult, found: Mapping[str, Verdict]) -> ToolResult:
         content = map_texts(result.content, lambda text: self._remove_attack(text, found) or NOTICE)
@@ -266,11 +271,21 @@ def _collect_texts(message: Message) -> list[str]:
     """Return the texts of a message one by one, and together, since an attack may be spread over them."""
     said = _spoken_texts(message)
     together = [message.text] if len(said) > 1 and message.origin == "input" else []
-    return [
-        *said,
-        *together,
-        *(text for result in message.tool_results for text in iter_texts(result.content)),
-    ]
+    return [*said, *together, *(text for part in message.parts for text in _other_texts(part))]
+
+
+def _other_texts(part: Part) -> Iterator[str]:
+    """Yield what a model may read besides what was said: results, reasoning, names and URLs of files."""
+    match part:
+        case ToolResult():
+            yield from iter_texts(part.content)
+        case ReasoningPart(text):
+            yield text
+        case FilePart():
+            is_content = (part.url or "").startswith("data:")
+            yield from filter(None, (part.name, None if is_content else part.url))
+        case _:
+            pass
 
 
 def _choose_classifier(classifier: bool | Classifier) -> Classifier | None:  # noqa: FBT001 - the option's own value

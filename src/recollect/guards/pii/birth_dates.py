@@ -29,15 +29,18 @@ _DATE = (
     rf"|\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?(?: de| of)? ?-?{_MONTHS}(?: de| of|,)? ?-?\d{{4}}"
     rf"|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|\d{{8}})(?!\d)"
 )
-_GAP = r"[^\d\n]{0,16}?"
+_PADDING = r"[ \t\u00a0.|_:=\u00b7\u2026\u2013-]{0,36}"  # of a table's column, or dots that lead to the date
+_GAP = rf"(?:[^\d\n]{{0,16}}?|[^\w\n]{{0,3}}{_PADDING}[^\w\n]{{0,2}})"
 _BIRTH = re.compile(rf"(?:{_LABEL}){_GAP}(?<![\d\w])(?P<date>{_DATE})", re.IGNORECASE)
 _MAX_REST = 48  # a gap and a date
-_OPEN = re.compile(rf"(?:{_LABEL})(?P<rest>[^\n]{{0,{_MAX_REST}}})\Z", re.IGNORECASE)
+_OPEN = re.compile(
+    rf"(?:{_LABEL})(?P<rest>(?:[^\w\n]{{0,3}}{_PADDING})?[^\n]{{0,{_MAX_REST}}})\Z", re.IGNORECASE
+)
 _LABELS = re.compile(_LABEL, re.IGNORECASE)
 _WORDS = ("dob", "d.o.b", "born", "birth", "geb", "naiss", "naci", "nato", "nata", "nasci", "urodz", "ur.")
 _OTHER_WORDS = ("né", "föd", "fød", "рожд", "родил", "生", "출생")
 _MAX_LABEL = 20
-_WIDTH = _MAX_LABEL + _MAX_REST
+_WIDTH = _MAX_LABEL + 40 + _MAX_REST
 
 
 def _find(text: str) -> Iterator[Detection]:

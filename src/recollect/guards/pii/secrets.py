@@ -65,14 +65,20 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BEGIN_MARK = "-----BEGIN "
 _BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
-_HEADERS = rf"(?:{_BLANK}[A-Za-z-]{{3,20}}: [^\n]{{0,80}}(?=\n))*"  # such as how it is encrypted
+_HEADER_NAME = r"[A-Za-z-]{3,20}: "
+# Such as how it is encrypted; without lines, each ends where another or the key itself begins.
+_HEADERS = (
+    rf"(?:{_BLANK}{_HEADER_NAME}[^\n]{{0,80}}?"
+    rf"(?=\n|\s{{1,40}}(?:{_CODES}{{20}}|{_CODES}+{_BLANK}-----END|{_HEADER_NAME})))*"
+)
 _BODY = re.compile(
     rf"{_HEADERS}(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
     rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
+_ONLY_HEADERS = re.compile(_HEADERS)
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_HEADERS}{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,80}})?|{_CODES}*"
+    rf"{_HEADERS}{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,140}})?|{_CODES}*"
     rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
 )
 
@@ -169,9 +175,18 @@ def _is_secret(value: str, label: re.Match[str]) -> bool:
 def _find_private_keys(text: str) -> Iterator[Detection]:
     """Find private keys; a mention of the line that begins one, with no key after it, is none."""
     for begin in _find_begin_lines(text):
-        body = _BODY.match(text, begin.end())
+        body = _match_body(text, begin.end())
         if body:
             yield Detection("secret", begin.start(), body.end())
+
+
+def _match_body(text: str, start: int) -> re.Match[str] | None:
+    """Match a key after its first line, or long headers alone: a stream cannot wait for what follows those."""
+    body = _BODY.match(text, start)
+    if body:
+        return body
+    headers = _ONLY_HEADERS.match(text, start)
+    return headers if headers and headers.end() - start >= _JUDGED else None
 
 
 def _open_private_key(text: str) -> int:
@@ -191,7 +206,7 @@ def _is_open_key(text: str, place: int) -> bool:
     begin = _BEGIN.match(text, place)
     if not begin:
         return False
-    body = _BODY.match(text, begin.end())
+    body = _match_body(text, begin.end())
     if body and body[0].endswith("-----"):
         return False
     return _OPEN_BODY.match(text, body.end() if body else begin.end()) is not None
