@@ -23,10 +23,13 @@ from recollect.concurrency.fork import PerProcess, fork_gate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["ThreadPool", "call_in_loop"]
+__all__ = ["QUICK_CHARACTERS", "ThreadPool", "call_in_loop", "run_by_size"]
 
 T = TypeVar("T")
 S = TypeVar("S")
+
+QUICK_CHARACTERS = 4_000
+"""How much text is worked on in the event loop's thread; what takes longer would hold up everybody."""
 
 _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 
@@ -197,3 +200,13 @@ def _make_raisable(error: BaseException) -> Exception:
     carried = RuntimeError(f"{type(error).__name__} {error}".rstrip())
     carried.__cause__ = error
     return carried
+
+
+# Two, so that one long text does not hold up another. Each more would make the event loop wait longer for its
+# turn, since only one thread at a time runs Python.
+_text_workers = ThreadPool(2, "recollect-texts")
+
+
+async def run_by_size(characters: int, call: Callable[[], T]) -> T:
+    """Return what a call returns that works on so many characters of text: made here, or in a thread."""
+    return call() if characters <= QUICK_CHARACTERS else await _text_workers.run(call)

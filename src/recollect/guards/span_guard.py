@@ -7,20 +7,21 @@ become a match.
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar, cast
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import RecollectError
 from recollect.guards.holdback import (
     REDACTED,
     HoldBack,
     Span,
-    WholeText,
     apply_spans,
     merge_spans,
     shift_spans,
 )
 from recollect.guards.json_texts import map_named_texts
-from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.guards.stream_guard import StreamGuard, TextStream, WholeText, count_message, count_part
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext
@@ -40,7 +41,8 @@ class SpanGuard(StreamGuard):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
     It looks at texts, reasoning, names and URLs of files, and at all texts and whole numbers in the
-    arguments and the results of tools; not into files, and not at metadata.
+    arguments and the results of tools; not into files, and not at metadata. With long text `find` and
+    `report` are called in a thread.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
@@ -94,17 +96,21 @@ class SpanGuard(StreamGuard):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at what the caller said, not at what memory brought in."""
         return [
-            self.clean_message(message, ctx, has_streamed=False) if message.origin == "input" else message
+            await run_by_size(
+                count_message(message), partial(self.clean_message, message, ctx, has_streamed=False)
+            )
+            if message.origin == "input"
+            else message
             for message in messages
         ]
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments."""
-        return self._clean_tool(call, ctx)
+        return await run_by_size(count_part(call), partial(self._clean_tool, call, ctx))
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at the texts in the result."""
-        return self._clean_tool(result, ctx)
+        return await run_by_size(count_part(result), partial(self._clean_tool, result, ctx))
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream that holds back what can still become part of a match."""

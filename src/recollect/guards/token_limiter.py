@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.concurrency.threads import run_by_size
+from recollect.guards.stream_guard import StreamGuard, TextStream, count_message
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.prompt_order import find_turn_start
+from recollect.text.slices import feed_in_slices
 from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter, count_tokens
 from recollect.tool_pairs import assign_units
 from recollect.validation import check_choice, check_int
@@ -56,7 +59,10 @@ class TokenLimiterProcessor(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Show the model the newest messages that fit; what has to stay and does not fit stops the run."""
-        costs = [self._count_message(message) for message in messages]
+        costs = [
+            await run_by_size(count_message(message), partial(self._count_message, message))
+            for message in messages
+        ]
         excess = sum(costs) + count_tokens(ctx.instructions, self._encoding) - self._limit
         if excess <= 0:
             return messages
@@ -101,7 +107,7 @@ class TokenLimiterProcessor(StreamGuard):
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, TextPart):
-                text = stream.feed(part.text) + stream.finish()
+                text = feed_in_slices(stream.feed, part.text) + stream.finish()
                 parts += [TextPart(text)] if text else []
             else:
                 parts.append(part)
