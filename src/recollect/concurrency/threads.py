@@ -31,6 +31,7 @@ S = TypeVar("S")
 QUICK_CHARACTERS = 4_000
 """How much text is worked on in the event loop's thread; what takes longer would hold up everybody."""
 
+_PAGE_CHARACTERS = 100_000
 _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 
 # Ending the interpreter while a thread runs native code can abort the process. So at exit calls that are
@@ -202,11 +203,15 @@ def _make_raisable(error: BaseException) -> Exception:
     return carried
 
 
-# Two, so that one long text does not hold up another. Each more would make the event loop wait longer for its
-# turn, since only one thread at a time runs Python.
-_text_workers = ThreadPool(2, "recollect-texts")
+# One thread each: only one at a time runs Python, so each more makes the event loop wait longer for its turn.
+# A page of text does not wait for a book.
+_page_worker = ThreadPool(1, "recollect-texts")
+_book_worker = ThreadPool(1, "recollect-long-texts")
 
 
 async def run_by_size(characters: int, call: Callable[[], T]) -> T:
     """Return what a call returns that works on so many characters of text: made here, or in a thread."""
-    return call() if characters <= QUICK_CHARACTERS else await _text_workers.run(call)
+    if characters <= QUICK_CHARACTERS:
+        return call()
+    worker = _page_worker if characters <= _PAGE_CHARACTERS else _book_worker
+    return await worker.run(call)
