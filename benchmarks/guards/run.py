@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.guards import injection, pii
+from benchmarks.guards.long_texts import measure_long_texts
 from benchmarks.guards.stream import measure_stream
 from benchmarks.harness.machine import describe_machine, scratch_folder
 from benchmarks.harness.report import Goal, Part, Report, Show, at_least, at_most
@@ -14,6 +15,7 @@ _PII_F1, _PII_TIME = 0.93, 3.0
 _RULES_RECALL, _RULES_FALSE = 0.55, 0.03
 _CLASSIFIER_RECALL, _CLASSIFIER_FALSE = 0.90, 0.06
 _STREAM_SPEED, _HELD_BACK = 1.0, 256
+_RESULT_SECONDS, _DELAY = 2.0, 100.0
 
 
 async def run(pii_file: Path | None, injection_file: Path | None, *, show: Show) -> Report:
@@ -26,7 +28,8 @@ async def run(pii_file: Path | None, injection_file: Path | None, *, show: Show)
         found.add(_measure_pii(pii_file, _scale_progress(show, 0, 0.1)))
     if injection_file is not None:
         found.add(_measure_injection(injection_file, _scale_progress(show, 0.1, 0.6)))
-    found.add(await _measure_stream(_scale_progress(show, 0.6, 1)))
+    found.add(await _measure_stream(_scale_progress(show, 0.6, 0.7)))
+    found.add(await _measure_long_texts(_scale_progress(show, 0.7, 1)))
     show("done", 1)
     with scratch_folder() as folder:
         machine = describe_machine(folder)
@@ -83,6 +86,27 @@ async def _measure_stream(show: Show) -> Part:
     sizes = ", ".join(f"{speed:g} of {size}" for size, speed in figures["mb_per_second_by_chunk"].items())
     note = f"Stream: on one core, in chunks of 64 characters; in MB/s by characters of a chunk: {sizes}."
     return Part(goals, {"stream": dict(figures)}, [note])
+
+
+async def _measure_long_texts(show: Show) -> Part:
+    figures = await measure_long_texts(show)
+    goals = [
+        _make_low_goal(
+            "Tool result with 16,000 e-mail addresses as keys: seconds",
+            _RESULT_SECONDS,
+            figures["tool_result_seconds"],
+        ),
+        *(
+            _make_low_goal(f"Another user's wait for an 8 MB prompt of {name}: milliseconds", _DELAY, delay)
+            for name, delay in figures["delay_milliseconds"].items()
+        ),
+    ]
+    times = ", ".join(f"{seconds:g} s of {name}" for name, seconds in figures["prompt_seconds"].items())
+    note = (
+        f"Long prompts: through PII, injection and memory with recall; handled in {times}. "
+        "The wait is the slowest greeting meanwhile, less the slowest before."
+    )
+    return Part(goals, {"long_texts": dict(figures)}, [note])
 
 
 def _make_high_goal(name: str, limit: float, measured: float | None) -> Goal:

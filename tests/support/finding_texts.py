@@ -35,7 +35,15 @@ _HOSTS = (
 )
 _BIRTH_LABELS = (
     *("My date of birth is", "Date of birth:", "DOB", "d.o.b.", "She was born on", "Geburtsdatum:", "née le"),
-    *("data di nascita", "birthday", "дата рождения", "生年月日", "date_of_birth", "Born", "fecha de nacimiento"),
+    *(
+        "data di nascita",
+        "birthday",
+        "дата рождения",
+        "生年月日",
+        "date_of_birth",
+        "Born",
+        "fecha de nacimiento",
+    ),
 )
 _GAPS = (" ", " ", " ", ": ", "        | ", " | ", " ........ ", "\t", " __________ ", ' "', "=", "  –  ")
 _SECRET_LABELS = (
@@ -48,8 +56,32 @@ _PREFIXES = (
 )
 _FILLERS = (
     *("the harbour office opens", "at noon", "of 5 boats", "in 1887", "and so on.", "I think,", "-", "naïve"),
-    *("it was **bold**", "x = y[1::2]", "a_long_snake_name", "see #12", "50 %", "U.S.", "US", "call me", "no."),
-    *("\\n", "\\", "→", "\u200b", "\u2028", "12", "34-", "(", ")", "order", "invoice 2024-000123", "born", "@"),
+    *(
+        "it was **bold**",
+        "x = y[1::2]",
+        "a_long_snake_name",
+        "see #12",
+        "50 %",
+        "U.S.",
+        "US",
+        "call me",
+        "no.",
+    ),
+    *(
+        "\\n",
+        "\\",
+        "→",
+        "\u200b",
+        "\u2028",
+        "12",
+        "34-",
+        "(",
+        ")",
+        "order",
+        "invoice 2024-000123",
+        "born",
+        "@",
+    ),
 )
 _JOINTS = (" ", " ", " ", " ", "\n", "\n", ", ", "\t", "; ", "", " and ", "\n\n", " | ", "\\n", "\r\n", ".")
 
@@ -80,7 +112,9 @@ def make_finding(chance: Random) -> str:
 
 
 def _lay_out(chance: Random, found: str) -> str:
-    name = chance.choice(("value", "phone", "password", "e-mail", "Date of birth", "card number", "id", "note"))
+    name = chance.choice(
+        ("value", "phone", "password", "e-mail", "Date of birth", "card number", "id", "note")
+    )
     pad = " " * chance.randint(0, 12)
     return chance.choice(
         (
@@ -99,7 +133,7 @@ def _lay_out(chance: Random, found: str) -> str:
             f"“{found}”",
             f"{name},{found},x",
             f"> {found}",
-            f"<a href=\"{found}\">{found}</a>",
+            f'<a href="{found}">{found}</a>',
         )
     )
 

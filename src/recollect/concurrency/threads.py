@@ -23,11 +23,15 @@ from recollect.concurrency.fork import PerProcess, fork_gate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["ThreadPool", "call_in_loop"]
+__all__ = ["QUICK_CHARACTERS", "ThreadPool", "call_in_loop", "run_by_size"]
 
 T = TypeVar("T")
 S = TypeVar("S")
 
+QUICK_CHARACTERS = 4_000
+"""How much text is worked on in the event loop's thread; what takes longer would hold up everybody."""
+
+_PAGE_CHARACTERS = 100_000
 _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 
 # Ending the interpreter while a thread runs native code can abort the process. So at exit calls that are
@@ -197,3 +201,17 @@ def _make_raisable(error: BaseException) -> Exception:
     carried = RuntimeError(f"{type(error).__name__} {error}".rstrip())
     carried.__cause__ = error
     return carried
+
+
+# One thread each: only one at a time runs Python, so each more makes the event loop wait longer for its turn.
+# A page of text does not wait for a book.
+_page_worker = ThreadPool(1, "recollect-texts")
+_book_worker = ThreadPool(1, "recollect-long-texts")
+
+
+async def run_by_size(characters: int, call: Callable[[], T]) -> T:
+    """Return what a call returns that works on so many characters of text: made here, or in a thread."""
+    if characters <= QUICK_CHARACTERS:
+        return call()
+    worker = _page_worker if characters <= _PAGE_CHARACTERS else _book_worker
+    return await worker.run(call)

@@ -98,25 +98,6 @@ def shift_spans(spans: Iterable[Span], start: int) -> list[Span]:
     ]
 
 
-class WholeText:
-    """Keeps a stream of text back to its end, for a guard that does not say where a match may begin."""
-
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
-        self._held: list[str] = []
-
-    def feed(self, text: str) -> str:
-        """Take a chunk; nothing can be released."""
-        self._held.append(text)
-        return ""
-
-    def finish(self) -> str:
-        """Return the cleaned text once no more comes."""
-        text = "".join(self._held)
-        self._held.clear()
-        return self._clean(text)
-
-
 class HoldBack:
     """Cleans a stream of text chunk by chunk with the result that the whole text would have had."""
 
@@ -304,14 +285,17 @@ class HoldBack:
 
 
 def _cut_context(text: str) -> str:
-    """Return the end of what was released.
+    """Return the end of what was released."""
+    return text if len(text) <= _CONTEXT else hide_half_word(text[-_CONTEXT:])
+
+
+def hide_half_word(text: str) -> str:
+    """Return a text that was cut off before.
 
     The cut may fall within a word, and the rest of the word could look like another one. So its first letters
     become `_q`, with which no match begins.
     """
-    if len(text) <= _CONTEXT:
-        return text
-    return _HALF_WORD.sub(_NO_BEGINNING, text[-_CONTEXT:])
+    return _HALF_WORD.sub(_NO_BEGINNING, text)
 
 
 def _shorten(text: str, start: int, opened: int) -> str:

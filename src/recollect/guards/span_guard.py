@@ -7,20 +7,21 @@ become a match.
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar, cast
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import RecollectError
 from recollect.guards.holdback import (
     REDACTED,
     HoldBack,
     Span,
-    WholeText,
     apply_spans,
     merge_spans,
     shift_spans,
 )
 from recollect.guards.json_texts import map_named_texts
-from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.guards.stream_guard import StreamGuard, TextStream, WholeText, count_message, count_part
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext
@@ -35,7 +36,9 @@ DEFAULT_HOLDBACK = 256
 _STREAMED = (TextPart, ToolCall, ToolResult)
 _CALL_IDS = "call_ids"
 # Ids as providers make them, whose random digits may look like a number of something.
-_MADE_ID = re.compile(r"(?:[A-Za-z_-]*[_-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{28,})|function-call-[0-9]+")
+_MADE_ID = re.compile(
+    r"(?:[A-Za-z_-]*[_-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{28,})|function-call-[0-9]+"
+)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")  # models accept no others in names and ids
 _LONGEST_NAME = 40
 _WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
@@ -45,7 +48,8 @@ class SpanGuard(StreamGuard):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
     It looks at texts, reasoning, names and URLs of files, at names and ids of tool calls, and at all texts
-    and whole numbers in the arguments and the results of tools; not into files, and not at metadata.
+    and whole numbers in the arguments and the results of tools; not into files, and not at metadata. With long
+    text `find` and `report` are called in a thread.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK
@@ -99,18 +103,22 @@ class SpanGuard(StreamGuard):
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Look at what the caller said, not at what memory brought in."""
         return [
-            self.clean_message(message, ctx, has_streamed=False) if message.origin == "input" else message
+            await run_by_size(
+                count_message(message), partial(self.clean_message, message, ctx, has_streamed=False)
+            )
+            if message.origin == "input"
+            else message
             for message in messages
         ]
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments, the name and the id, which stays until the call is shown."""
-        cleaned = self._clean_tool(call, ctx)
+        cleaned = await run_by_size(count_part(call), partial(self._clean_tool, call, ctx))
         return cleaned if cleaned.id == call.id else replace(cleaned, id=call.id)
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:
         """Look at the texts in the result; its name and id are those of the model's own call."""
-        content = self._clean_json(result.content, ctx)
+        content = await run_by_size(count_part(result), partial(self._clean_json, result.content, ctx))
         return result if content == result.content else replace(result, content=content)
 
     def new_stream(self, ctx: RunContext) -> TextStream:

@@ -4,11 +4,16 @@ A guard makes a `TextStream` for each run. The hooks feed it the chunks of the a
 In the finished turn they skip what has streamed already.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
-from recollect.messages import Message, ToolCall, ToolResult
+from recollect.concurrency.threads import QUICK_CHARACTERS, run_by_size
+from recollect.guards.json_texts import count_characters
+from recollect.messages import FilePart, Message, Part, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
+from recollect.text.slices import feed_in_slices
 
 _STREAM = "stream"
 
@@ -25,8 +30,32 @@ class TextStream(Protocol):
         ...
 
 
+class WholeText:
+    """Keeps a stream of text back to its end, for a guard that does not say where a match may begin."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._held: list[str] = []
+
+    @property
+    def size(self) -> int:
+        """How many characters are held back."""
+        return sum(map(len, self._held))
+
+    def feed(self, text: str) -> str:
+        """Take a chunk; nothing can be released."""
+        self._held.append(text)
+        return ""
+
+    def finish(self) -> str:
+        """Return the cleaned text once no more comes."""
+        text = "".join(self._held)
+        self._held.clear()
+        return self._clean(text)
+
+
 class StreamGuard(Processor):
-    """The base of guards that change text chunk by chunk."""
+    """The base of guards that change text chunk by chunk; long text is worked on in a thread."""
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make the stream that the answer of one run passes through."""
@@ -51,8 +80,11 @@ class StreamGuard(Processor):
         """Release the text that no later text can change."""
         stream: TextStream = ctx.state.get(_STREAM) or self.stream_of(ctx)
         if not isinstance(part, TextDelta):
-            return self.clean_tool_part(part, ctx)
-        text = stream.feed(part.text)
+            return await run_by_size(count_part(part), partial(self.clean_tool_part, part, ctx))
+        if len(part.text) <= QUICK_CHARACTERS:  # nearly always, and quicker than to ask
+            text = stream.feed(part.text)
+        else:
+            text = await run_by_size(len(part.text), partial(feed_in_slices, stream.feed, part.text))
         if text == part.text:
             return [part]
         return [TextDelta(text)] if text else []
@@ -60,12 +92,41 @@ class StreamGuard(Processor):
     async def finish_output_stream(self, ctx: RunContext) -> list[StreamPart]:
         """Release the rest of a message."""
         stream: TextStream | None = ctx.state.get(_STREAM)
-        return text_parts(stream.finish()) if stream else []
+        if stream is None:
+            return []
+        size = stream.size if isinstance(stream, WholeText) else 0
+        return text_parts(await run_by_size(size, stream.finish))
 
     async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Clean what of the turn has not streamed."""
         has_streamed = _STREAM in ctx.state
         return [
-            self.clean_message(message, ctx, has_streamed=has_streamed and message.origin == "response")
+            await run_by_size(
+                count_message(message),
+                partial(
+                    self.clean_message,
+                    message,
+                    ctx,
+                    has_streamed=has_streamed and message.origin == "response",
+                ),
+            )
             for message in messages
         ]
+
+
+def count_message(message: Message) -> int:
+    """Return how much text the parts of a message hold, counted until it is a lot."""
+    return sum(map(count_part, message.parts))
+
+
+def count_part(part: Part) -> int:
+    """Return how much text a part holds, counted until it is a lot; what a file holds is not read."""
+    match part:
+        case ToolCall():
+            return count_characters(part.arguments, QUICK_CHARACTERS)
+        case ToolResult():
+            return count_characters(part.content, QUICK_CHARACTERS)
+        case FilePart():
+            return len(part.url or "") + len(part.name or "")
+        case _:
+            return len(part.text)

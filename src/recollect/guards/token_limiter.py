@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.concurrency.threads import run_by_size
+from recollect.guards.stream_guard import StreamGuard, TextStream, count_message
 from recollect.messages import FramePart, Kind, Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart
 from recollect.pipeline.prompt_order import find_turn_start
+from recollect.text.slices import feed_in_slices
 from recollect.text.tokens import ENCODINGS, Encoding, TokenCutter
 from recollect.text.tokens import count_tokens as count_text_tokens
 from recollect.tool_pairs import assign_units
@@ -82,7 +85,9 @@ class TokenLimiterProcessor(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:
         """Show the model the newest messages that fit; what has to stay and does not fit stops the run."""
-        costs = [self._overhead + count_tokens(message, self._encoding) for message in messages]
+        costs = [
+            await run_by_size(count_message(message), partial(self._count, message)) for message in messages
+        ]
         excess = sum(costs) + count_tokens(ctx.instructions, self._encoding) - self._limit
         if excess <= 0:
             return messages
@@ -123,7 +128,7 @@ class TokenLimiterProcessor(StreamGuard):
         is_left = False
         for part in reversed(message.parts):
             if isinstance(part, TextPart) and not isinstance(part, FramePart):
-                cost = self._count_part(part)
+                cost = _count_part(part, self._encoding)
                 cutter = TokenCutter(max(cost - max(excess, 0), 0), self._encoding)
                 text = cutter.feed(part.text) + cutter.finish()
                 excess -= cost - count_tokens(text, self._encoding)
@@ -134,7 +139,7 @@ class TokenLimiterProcessor(StreamGuard):
         return message.replace(content=parts[::-1]) if is_left else None
 
     def _count(self, message: Message | None) -> int:
-        return 0 if message is None else self._count_message(message)
+        return 0 if message is None else self._overhead + count_tokens(message, self._encoding)
 
     def new_stream(self, ctx: RunContext) -> "_LimitedText":
         """Make a stream that ends at the limit."""
@@ -162,7 +167,7 @@ class TokenLimiterProcessor(StreamGuard):
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, TextPart):
-                text = stream.feed(part.text) + stream.finish()
+                text = feed_in_slices(stream.feed, part.text) + stream.finish()
                 parts += [TextPart(text)] if text else []
             else:
                 parts.append(part)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
+from recollect.concurrency.threads import run_by_size
 from recollect.guards.json_texts import map_texts
-from recollect.guards.stream_guard import StreamGuard
+from recollect.guards.stream_guard import StreamGuard, count_message, count_part
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.text.normalizing import Form, NormalizingStream, Style, normalize
 from recollect.validation import check_choice, check_flag
@@ -49,12 +51,16 @@ class UnicodeNormalizer(StreamGuard):
 
     async def process_input(self, messages: list[Message], ctx: RunContext) -> list[Message]:  # noqa: ARG002
         """Clean what the caller said."""
-        return [self._clean(message) if message.origin == "input" else message for message in messages]
+        return [
+            await run_by_size(count_message(message), partial(self._clean, message))
+            if message.origin == "input"
+            else message
+            for message in messages
+        ]
 
     async def process_tool_result(self, result: ToolResult, ctx: RunContext) -> ToolResult:  # noqa: ARG002
         """Clean all texts in a result."""
-        content = map_texts(result.content, lambda text: normalize(text, self._tool_style))
-        return result if content == result.content else replace(result, content=content)
+        return await run_by_size(count_part(result), partial(self._clean_result, result))
 
     def new_stream(self, ctx: RunContext) -> NormalizingStream:  # noqa: ARG002
         """Make a stream in one form."""
@@ -63,6 +69,10 @@ class UnicodeNormalizer(StreamGuard):
     def clean_message(self, message: Message, ctx: RunContext, *, has_streamed: bool) -> Message:  # noqa: ARG002
         """Clean the prompt as it is kept, and an answer that has not streamed."""
         return message if has_streamed else self._clean(message)
+
+    def _clean_result(self, result: ToolResult) -> ToolResult:
+        content = map_texts(result.content, lambda text: normalize(text, self._tool_style))
+        return result if content == result.content else replace(result, content=content)
 
     def _clean(self, message: Message) -> Message:
         before = message.parts

@@ -17,6 +17,7 @@ from recollect.text.unicode import replace_look_alikes
 _ASCII_OR_ONE = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]")
 _MARKS = range(0x300, 0x370)
 _BEFORE_ARABIC = 0x590  # Latin, Greek, Cyrillic, Armenian: scripts whose accents may be dropped
+_MAX_LETTERS = 8  # of one character: one Arabic ligature stands for a whole sentence, which is slow to read
 _LATIN_EXTRA = range(0x1E00, 0x2000)
 _STROKES = str.maketrans("\u00f8\u0142\u0111\u0127\u0131\u00e6\u0153", "oldhiao")
 
@@ -59,7 +60,7 @@ def fold_character(character: str) -> str:
     category = unicodedata.category(character)
     if category in ("Cf", "Mn", "Me") and (category == "Cf" or _is_dropped_mark(character)):
         return ""
-    shown = unicodedata.normalize("NFKC", character).casefold()
+    shown = unicodedata.normalize("NFKC", character).casefold()[:_MAX_LETTERS]
     return "".join(_remove_accent(part) for part in shown)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from recollect.text.slices import feed_in_slices
 from recollect.text.unicode import is_foldable, is_hidden, remove_invisible, replace_look_alikes
 
 Form: TypeAlias = Literal["NFKC", "NFC"]
@@ -43,7 +44,7 @@ class Style:
 def normalize(text: str, style: Style) -> str:
     """Normalize a whole text."""
     stream = NormalizingStream(style)
-    return stream.feed(text) + stream.finish()
+    return feed_in_slices(stream.feed, text) + stream.finish()
 
 
 class NormalizingStream:

@@ -22,10 +22,11 @@ from itertools import groupby
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from recollect.text.slices import split_into_slices
 from recollect.text.unicode import IGNORABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
 __all__ = ["ANALYSER_VERSION", "Terms", "analyse", "has_question_mark", "term_hash", "terms_of"]
 
@@ -35,6 +36,8 @@ ANALYSER_VERSION = 1
 _MAX_WORD = 64
 _MAX_CACHED_WORDS = 50_000
 _MAX_COUNT = 255
+_SLICE = 8_192  # characters that are split into words in one go; normalizing can make 18 of one
+_BUCKET_BITS = 24  # of a hash that do not choose its bucket: 256 buckets sort the terms of any text
 
 # One table lowercases A-Z, keeps letters, digits and apostrophes, and replaces everything else by a space.
 _KEPT = string.ascii_letters + string.digits + "'"
@@ -119,9 +122,24 @@ _hashes = _HashCache()
 
 def analyse(text: str) -> Terms:
     """Return the terms of a text as hashes and counts, ready to be stored or looked up."""
+    if len(text) > _SLICE:
+        return _analyse_long(text)
     # Counting sorted hashes leaves the counter in order, ready to be packed.
     counts = Counter(sorted(map(_hashes.__getitem__, _split_words(text))))
-    return Terms(struct.pack(f"<{len(counts)}I", *counts), _pack_counts(counts.values()))
+    return _pack(counts, counts.values())
+
+
+def _analyse_long(text: str) -> Terms:
+    """Do the same for a text of any length, in calls that are all short."""
+    counts: Counter[int] = Counter()
+    for words in _split_slices(text):
+        counts.update(map(_hashes.__getitem__, words))
+    buckets: dict[int, list[int]] = {}
+    for value in counts:
+        buckets.setdefault(value >> _BUCKET_BITS, []).append(value)
+    ordered = [sorted(buckets[place]) for place in sorted(buckets)]
+    packed = [_pack(bucket, [counts[value] for value in bucket]) for bucket in ordered]
+    return Terms(b"".join(one.hashes for one in packed), b"".join(one.counts for one in packed))
 
 
 def has_question_mark(text: str) -> bool:
@@ -131,7 +149,7 @@ def has_question_mark(text: str) -> bool:
 
 def terms_of(text: str) -> list[str]:
     """Return the terms of a text as strings, in order and with repeats."""
-    return [_make_term(word) for word in _split_words(text)]
+    return [_make_term(word) for words in _split_slices(text) for word in words]
 
 
 def term_hash(term: str) -> int:
@@ -139,11 +157,17 @@ def term_hash(term: str) -> int:
     return zlib.crc32(term.encode("utf-8", "surrogatepass"))
 
 
-def _pack_counts(counts: Collection[int]) -> bytes:
+def _pack(hashes: Collection[int], counts: Collection[int]) -> Terms:
+    packed = struct.pack(f"<{len(hashes)}I", *hashes)
     try:
-        return bytes(counts)
+        return Terms(packed, bytes(counts))
     except ValueError:  # a count above 255: so rare that checking beforehand would cost more
-        return bytes(min(count, _MAX_COUNT) for count in counts)
+        return Terms(packed, bytes(min(count, _MAX_COUNT) for count in counts))
+
+
+def _split_slices(text: str) -> Iterator[list[str]]:
+    """Yield the words of each slice; only a word that is longer than half a slice may be cut in two."""
+    return (_split_words(text[start:end]) for start, end in split_into_slices(text, _SLICE))
 
 
 def _split_words(text: str) -> list[str]:

@@ -9,11 +9,12 @@ inside a grapheme.
 import importlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 from recollect.errors import requires_extra
+from recollect.text.slices import feed_in_slices
 from recollect.text.unicode import is_grapheme_break
 
 Encoding: TypeAlias = Literal["o200k", "cl100k"]
@@ -32,6 +33,7 @@ _MAX_BACKTRACK = 24  # characters, to find a grapheme break
 _MAX_TOKENS = 5  # of one character: one for each byte, and its share of the seams
 _MAX_ASCII_TOKENS = 2
 _MAX_UNCOUNTED = 1 << 17
+_SLICE = 16_384  # characters that are counted in one go
 _MANY_BLANKS = " " * (LONGEST_SEGMENT // 2 - 1)
 _WIDE = 0x2E80  # from this code point on words are written without spaces
 
@@ -42,13 +44,14 @@ class _Tokenizer(Protocol):
 
 def count_tokens(text: str, encoding: Encoding = "o200k") -> int:
     """Return how many tokens a text has."""
-    return _load_tokenizer(encoding).count(text) if text else 0
+    count = _load_tokenizer(encoding).count
+    return sum(count(text[start:end]) for start, end in _split_for_counting(text)) if text else 0
 
 
 def truncate(text: str, limit: int, encoding: Encoding = "o200k") -> str:
     """Return the longest prefix of a text with at most `limit` tokens that ends between words."""
     cutter = TokenCutter(limit, encoding)
-    return cutter.feed(text) + cutter.finish()
+    return feed_in_slices(cutter.feed, text) + cutter.finish()
 
 
 class TokenCutter:
@@ -139,6 +142,17 @@ class TokenCutter:
         if is_word and (fitting or self._has_any_text):
             return place
         return place + _find_longest_fit(segment, left - self._count(text[start:place]), self._count)
+
+
+def _split_for_counting(text: str) -> Iterator[tuple[int, int]]:
+    """Yield slices whose token counts add up; a slice of unbroken text may count a token or two more."""
+    start = 0
+    while len(text) - start > _SLICE:
+        cuts = [match.start() for match in _CUT.finditer(text, start + _SLICE // 2, start + _SLICE)]
+        end = cuts[-1] if cuts else start + _SLICE
+        yield start, end
+        start = end
+    yield start, len(text)
 
 
 def _find_longest_fit(segment: str, limit: int, count: Callable[[str], int]) -> int:

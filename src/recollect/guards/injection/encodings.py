@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,20000}={0,2}(?![A-Za-z0-9+/_=-])")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|%)?[0-9A-Fa-f]{2}[ :,]?){8,10000}(?![0-9A-Za-z])")
-_PERCENT = re.compile(r"[^\s%]{0,200}(?:%[0-9A-Fa-f]{2}[^\s%]{0,200}){2,2000}")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^\s%]{0,200}){2,2000}")
+_BEFORE_PERCENT = re.compile(r"[^\s%]{0,200}")  # read backwards
 _HEX_DIGITS = re.compile(r"[0-9A-Fa-f]{2}")
 # Small words that ordinary text in these languages rarely does without, as rot13 and backwards write them.
 _ROT13_WORDS = frozenset(("gur", "naq", "lbhe", "lbh", "nyy", "gb", "vtaber", "cerivbhf"))
 _BACKWARD_WORDS = frozenset(("eht", "dna", "ruoy", "uoy", "lla", "ot", "erongi", "suoiverp", "tpmorp"))
 _WORD = re.compile(r"[A-Za-z]{2,30}")
+_LONGEST_WORD = 200
 _SHORTEST = 8
 _READABLE = 0.9
 
@@ -34,16 +36,30 @@ class Encoded(NamedTuple):
 
 def find_encoded(text: str) -> Iterator[Encoded]:
     """Find what is hidden in a text by a common encoding; each part is decoded once."""
-    for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex), (_PERCENT, _from_percent)):
-        for match in pattern.finditer(text):
+    for find, decode in ((_BASE64.finditer, _from_base64), (_HEX.finditer, _from_hex)):
+        for match in find(text):
             plain = decode(match[0])
-            if plain != match[0] and _is_readable(plain):
+            if _is_readable(plain):
                 yield Encoded(*match.span(), plain)
+    for start, end in _find_percent(text):
+        plain = unquote(text[start:end])
+        if plain != text[start:end] and _is_readable(plain):
+            yield Encoded(start, end, plain)
     words = {match[0].lower() for match in _WORD.finditer(text[:20_000])}
     if len(words & _ROT13_WORDS) > 1:
         yield Encoded(0, len(text), codecs.encode(text, "rot13"))
     if len(words & _BACKWARD_WORDS) > 1 or (words & _BACKWARD_WORDS and len(words) < _SHORTEST):
         yield Encoded(0, len(text), text[::-1])
+
+
+def _find_percent(text: str) -> Iterator[tuple[int, int]]:
+    """Find URL escapes with the word before them; looked for from there, most of a text would be read twice."""
+    place = 0
+    for match in _PERCENT.finditer(text):
+        before = text[max(match.start() - _LONGEST_WORD, place) : match.start()][::-1]
+        word = _BEFORE_PERCENT.match(before)
+        yield match.start() - (word.end() if word else 0), match.end()
+        place = match.end()
 
 
 def _from_base64(part: str) -> str:
@@ -59,10 +75,6 @@ def _from_hex(part: str) -> str:
         return bytes.fromhex("".join(_HEX_DIGITS.findall(part))).decode("utf-8")
     except (UnicodeDecodeError, ValueError):
         return ""
-
-
-def _from_percent(part: str) -> str:
-    return unquote(part)
 
 
 def _is_readable(text: str) -> bool:

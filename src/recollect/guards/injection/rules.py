@@ -8,7 +8,7 @@ asked in general or meant for something else weighs less.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
@@ -34,6 +34,7 @@ INJECTION = TYPES[0]
 _REPORTED, _REPORTED_TO_YOU, _EXPLAINED, _PROGRAMMED, _TOLD_BEFORE = 0.35, 0.6, 0.5, 0.6, 0.8
 _SENTENCE = 40  # how far around a match its sentence is looked at
 _FIELDS = 3
+_FEW_WORDS = 8
 _STANDING = re.compile(
     r"orders in a (?P<scope>text|clause)(?: given (?P<given>.+?))?(?: unless (?P<unless>.+))?"
 )
@@ -103,21 +104,29 @@ def find_by_rules(text: str, classified: ClassifiedText) -> list[RuleMatch]:
         for rule in rules.text
         for match in rule.pattern.finditer(text)
     ]
-    for rule in rules.words:
-        found += _find(rule, classified)
+    letters, spans = classified
+    match_words = _match_few_words if len(letters) <= _FEW_WORDS else _match_words
+    found += [
+        one._replace(start=spans[one.start][0], end=spans[one.end - 1][1]) for one in match_words(letters)
+    ]
     return found
 
 
-def _find(rule: Rule, classified: ClassifiedText) -> list[RuleMatch]:
+def _match_words(letters: str) -> list[RuleMatch]:
+    """Return what the rules over word classes find, with places among the letters."""
     matches: list[RuleMatch] = []
-    for match in rule.pattern.finditer(classified.letters):
-        start, end = match.span()
-        weight = (
-            rule.weight if rule.is_firm else rule.weight * _compute_credit(classified.letters, start, end)
-        )
-        first, last = classified.spans[start][0], classified.spans[end - 1][1]
-        matches.append(RuleMatch(rule.type, first, last, weight, rule.pattern.pattern))
+    for rule in _load_shipped_rules().words:
+        for match in rule.pattern.finditer(letters):
+            start, end = match.span()
+            weight = rule.weight if rule.is_firm else rule.weight * _compute_credit(letters, start, end)
+            matches.append(RuleMatch(rule.type, start, end, weight, rule.pattern.pattern))
     return matches
+
+
+@lru_cache(maxsize=1024)
+def _match_few_words(letters: str) -> list[RuleMatch]:
+    """Do the same for a few words: a tool's result may have thousands of short texts of the same classes."""
+    return _match_words(letters)
 
 
 def _compute_credit(letters: str, start: int, end: int) -> float:

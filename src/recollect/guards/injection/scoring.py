@@ -22,6 +22,7 @@ from recollect.guards.detection import Detection
 from recollect.guards.injection.encodings import find_encoded
 from recollect.guards.injection.rules import INJECTION, RuleMatch, find_by_rules
 from recollect.guards.injection.word_classes import classify_words, get_letters, load_class_letters
+from recollect.text.slices import split_into_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ _QUESTION = frozenset("?\uff1f")
 _MANY = 5
 _LONG_WORD = 25
 _MAX_TEXT = 2000  # characters
+_SLICE, _OVERLAP = 48_000, 1_000  # characters that are read together; base64 up to 20,000 stays whole
 _MAX_DEPTH = 2
 _ENCODED = 0.5  # what it says about an attack that it was encoded, as log odds
 _MIN_SCORE = 0.2  # a detection that weighs less is not worth showing
@@ -166,8 +168,23 @@ class Verdict(NamedTuple):
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
-    evidence = _gather_evidence(text, classify_words(text), 0)
+    evidence = [
+        one for start, end in split_into_slices(text, _SLICE) for one in _gather_from_slice(text, start, end)
+    ]
     return _conclude(Verdict([], 0.0, evidence), [_to_detection(one, one.odds) for one in evidence])
+
+
+def _gather_from_slice(text: str, start: int, end: int) -> Iterator[Evidence]:
+    """Yield what is seen in a slice and in the end of the one before, where a sentence may have been cut.
+
+    A text of several slices has so many passages that the doubt about each is the highest there is.
+    """
+    begin = max(start - _OVERLAP, 0)
+    part = text[begin:end]
+    doubt = None if len(part) == len(text) else _MAX_DOUBT
+    for one in _gather_evidence(part, classify_words(part), 0, doubt):
+        if begin + one.end > start or not start:
+            yield one._replace(start=begin + one.start, end=begin + one.end)
 
 
 def add_classifier_scores(
@@ -194,11 +211,17 @@ def _to_detection(one: Evidence, odds: float) -> Detection:
     return Detection(one.type, one.start, one.end, round(min(to_probability(odds), _CERTAIN), 3))
 
 
-def _gather_evidence(text: str, classified: ClassifiedText, depth: int) -> list[Evidence]:
-    """Return what is seen in each passage of a text, and in what is encoded in it."""
+def _gather_evidence(
+    text: str, classified: ClassifiedText, depth: int, doubt: float | None = None
+) -> list[Evidence]:
+    """Return what is seen in each passage of a text, and in what is encoded in it.
+
+    How much each is doubted follows from the number of passages, unless it is given.
+    """
     found = sorted(find_by_rules(text, classified), key=lambda one: one.start)
     parts = list(split_passages(text, classified))
-    doubt = min(_DOUBT + _DOUBT_PER_LENGTH * math.log(max(len(parts) / 2, 1)), _MAX_DOUBT)
+    if doubt is None:
+        doubt = min(_DOUBT + _DOUBT_PER_LENGTH * math.log(max(len(parts) / 2, 1)), _MAX_DOUBT)
     seen: list[Evidence] = []
     place = 0
     for part in parts:

@@ -11,6 +11,7 @@ from operator import sub
 from string import ascii_letters, digits, punctuation, whitespace
 
 from recollect.text.folding import fold_character
+from recollect.text.slices import feed_in_slices
 
 BREAK = "\0"
 """Stands for a long gap; it is part of no text that is looked for."""
@@ -32,6 +33,10 @@ _MAX_CACHED = 8192
 
 def extract_letters(text: str) -> str:
     """Return only the letters and digits of a text: "I'm in 2B!" becomes "imin2b"."""
+    return feed_in_slices(_extract_letters, text)
+
+
+def _extract_letters(text: str) -> str:
     return text.translate(_LETTERS) if text.isascii() else "".join(map(_fold, text))
 
 

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeAlias, cast, get_args
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import InvalidArgumentError
 from recollect.guards.detection import Detection, OnDetection, check_callback, report_detections
 from recollect.guards.holdback import REDACTED
 from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.guards.leaks.ngram_index import NgramIndex, index_block, index_instructions
-from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.guards.stream_guard import StreamGuard, TextStream, count_message, count_part
 from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
+from recollect.pipeline.processor import StreamPart
+from recollect.text.slices import feed_in_slices
 from recollect.validation import check_choice, check_int, check_list, check_text
 
 ScrubStrategy: TypeAlias = Literal["redact", "block", "warn", "filter"]
@@ -63,7 +67,19 @@ class SystemPromptScrubber(StreamGuard):
 
     async def process_tool_call(self, call: ToolCall, ctx: RunContext) -> ToolCall:
         """Look at the texts among the arguments, which are shown and kept; only a block stops the tool."""
-        return self._clean_call(call, ctx)
+        await self._prepare(ctx)
+        return await run_by_size(count_part(call), partial(self._clean_call, call, ctx))
+
+    async def process_output_stream(self, part: StreamPart, ctx: RunContext) -> list[StreamPart]:
+        """Release the text in which nothing leaks."""
+        if "index" not in ctx.state:
+            await self._prepare(ctx)
+        return await super().process_output_stream(part, ctx)
+
+    async def process_output_result(self, messages: list[Message], ctx: RunContext) -> list[Message]:
+        """Look at what of the turn has not streamed."""
+        await self._prepare(ctx)
+        return await super().process_output_result(messages, ctx)
 
     def new_stream(self, ctx: RunContext) -> TextStream:
         """Make a stream without leaks; where there is nothing to protect all text passes."""
@@ -92,7 +108,7 @@ class SystemPromptScrubber(StreamGuard):
         matcher = self._new_matcher(ctx)
         if matcher is None:
             return text
-        cleaned = matcher.feed(text) + matcher.finish()
+        cleaned = feed_in_slices(matcher.feed, text) + matcher.finish()
         self._report(matcher, ctx)
         return text if self._only_warns else cleaned
 
@@ -107,9 +123,13 @@ class SystemPromptScrubber(StreamGuard):
         if found and self._strategy == "block":
             ctx.abort("the answer repeats what the agent was instructed", metadata={"leaks": len(found)})
 
-    def _new_matcher(self, ctx: RunContext) -> LeakMatcher | None:
+    async def _prepare(self, ctx: RunContext) -> None:
+        """Index what must not leak, once in a run; a long prompt is read for what the user knows already."""
         if "index" not in ctx.state:
-            ctx.state["index"] = self._build_index(ctx)
+            size = len(ctx.instructions) + sum(map(count_message, ctx.view))
+            ctx.state["index"] = await run_by_size(size, partial(self._build_index, ctx))
+
+    def _new_matcher(self, ctx: RunContext) -> LeakMatcher | None:
         index = cast("NgramIndex", ctx.state["index"])
         return LeakMatcher(index, limit=self._limit, replacement=self._replacement) if index else None
 

@@ -1,9 +1,10 @@
 """All kinds together: which are looked for, and where an unfinished detection may begin."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from recollect.guards.detection import Detection
+from recollect.guards.holdback import hide_half_word
 from recollect.guards.pii.birth_dates import BIRTHS, has_birth_words
 from recollect.guards.pii.digit_runs import NumberKind, combine_number_kinds
 from recollect.guards.pii.internet_addresses import EMAILS, IPS, MACS, URLS
@@ -38,6 +39,7 @@ _SHORT = (
 _SEPARATED = r"(?=\s(?:[^\s\d.\-/()+\u2011]|\D{3}))"
 _ORDINARY = re.compile(rf"(?:[^0-9@_:-]+|[_-](?!(?<=-)----)|:(?!//)|{_SHORT}{_SEPARATED})*+")
 _SHORT_AT_END = re.compile(rf"{_SHORT}(?:\s[^0-9]{{0,2}})?\Z")
+_SLICE = 16_384  # characters of a long text that are read together
 _PATIENCE = 200  # how much waits with the word before it; a match that has begun waits for its end
 _WRITTEN_BREAK = re.compile(r"\\{1,4}[nrt]")  # texts within texts have their backslashes doubled
 _MAX_BACKSLASHES = 4
@@ -82,12 +84,37 @@ class PIIFinder:
 
     def find(self, text: str, start: int = 0) -> list[Detection]:
         """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
+        # The user's own patterns may match text of any length: they read it whole.
         found = [item for kind in self._patterns for item in kind.find(text)]
-        text = _normalize(text)
-        if self._has_urls or _MAYBE.search(text, start) or has_token_prefix(text):
-            for kind in self._kinds:
-                found += kind.find(text)
+        found += self._find_in_slices(text, start) if len(text) > _SLICE else self._find_kinds(text, start)
         return merge_detections(item for item in found if item.score >= self._threshold) if found else found
+
+    def _find_kinds(self, text: str, start: int) -> list[Detection]:
+        text = _normalize(text)
+        if not (self._has_urls or _MAYBE.search(text, start) or has_token_prefix(text)):
+            return []
+        return [item for kind in self._kinds for item in kind.find(text)]
+
+    def _find_in_slices(self, text: str, start: int) -> Iterator[Detection]:
+        """Yield what is in a long text as a stream finds it: what may still change is read again.
+
+        A slice in which nothing is decided, such as a long private key, is read again at twice the size.
+        """
+        place, size = start, _SLICE
+        while place < len(text):
+            begin, end = max(place - REACH - 1, 0), min(place + size, len(text))
+            window = hide_half_word(text[begin:end]) if begin else text[:end]
+            found = self._find_kinds(window, place - begin)
+            closed = len(window) if end == len(text) else self.open_from(window)
+            for item in sorted(found, reverse=True, key=lambda item: item.start):
+                closed = item.start if item.start < closed < item.end else closed
+            if closed <= place - begin:
+                size *= 2
+                continue
+            for item in found:
+                if item.end <= closed and item.end > place - begin:
+                    yield item._replace(start=begin + item.start, end=begin + item.end)
+            place, size = begin + closed, _SLICE
 
     def open_from(self, text: str) -> int:
         """Return where something at the end of a text may begin that later text can complete or change.

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, RecollectError, StoreMisuseError
 from recollect.recall.index.user_index import check_same_model
 from recollect.scope import Scope, TenantId
@@ -37,7 +38,6 @@ MESSAGES_AT_ONCE = 32
 
 _MAX_USERS = 10_000  # whose progress and errors are remembered
 _MAX_FAILURES = 3  # if so many messages fail in a row, the embedder counts as broken
-_QUICK_CHARACTERS = 20_000  # more text than this is analysed in a thread
 _Key = tuple[str, str]
 
 
@@ -192,9 +192,8 @@ async def index_messages(
 
 
 async def _analyse_all(messages: Sequence[UnindexedMessage]) -> list[MessageTerms]:
-    if sum(len(message.text) for message in messages) > _QUICK_CHARACTERS:
-        return await asyncio.to_thread(lambda: [_analyse(message) for message in messages])
-    return [_analyse(message) for message in messages]
+    size = sum(len(message.text) for message in messages)
+    return await run_by_size(size, lambda: [_analyse(message) for message in messages])
 
 
 def _analyse(message: UnindexedMessage) -> MessageTerms:

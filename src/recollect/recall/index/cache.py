@@ -10,8 +10,10 @@ import asyncio
 from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+from recollect.concurrency.threads import run_by_size
 from recollect.recall.index.user_index import UserIndex
 from recollect.storage.rows import to_micros
 
@@ -30,7 +32,7 @@ MAX_MESSAGES = 500_000
 
 _ENTRY_BYTES = 8 * 1024  # what an index costs besides its arrays
 _QUICK_ROWS = 2_000  # more rows than this are applied in a thread
-_QUICK_CHARACTERS = 20_000  # so is more text to analyse
+_QUICK_TERMS = 100_000  # so are more terms of them all
 _FEW = 500  # vectors of so many messages are looked up one by one
 
 
@@ -131,6 +133,7 @@ class IndexCache:
 
 async def _apply(index: UserIndex, changes: SearchChanges) -> bool:
     characters = sum(len(row.text) for row in changes.rows if row.text is not None)
-    if len(changes.rows) + len(changes.vectors) > _QUICK_ROWS or characters > _QUICK_CHARACTERS:
+    terms = sum(len(row.term_counts or b"") for row in changes.rows)
+    if len(changes.rows) + len(changes.vectors) > _QUICK_ROWS or terms > _QUICK_TERMS:
         return await asyncio.to_thread(index.apply, changes)
-    return index.apply(changes)
+    return await run_by_size(characters, partial(index.apply, changes))
