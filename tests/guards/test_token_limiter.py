@@ -208,7 +208,7 @@ class TestPrompt:
             for prompt in ("hello", "and now?"):
                 assert (await agent.generate(prompt)).text == "fine"
         for shown in model.shown:
-            assert sum(count_tokens(message.text) for message in shown) <= limit
+            assert sum(count_tokens(message) for message in shown) <= limit
             assert ("likes tea" in shown[0].text) is is_shown
         assert [message.text for message in model.shown[1]][-3:] == ["hello", "fine", "and now?"]
 
