@@ -108,6 +108,58 @@ def test_child_is_refused_the_file_when_a_thread_was_using_it(tmp_path: Path) ->
     assert done.returncode == 0
 
 
+_FORKING = """
+import asyncio, os, sys, threading, time
+import apsw
+from recollect import Message, Scope, open_store
+folder, writes, seconds = sys.argv[1], sys.argv[2] == "writes", float(sys.argv[3])
+begun, over = threading.Event(), threading.Event()
+scope = Scope(1, "ann", "chat")
+async def work():
+    async with open_store(f"{folder}/parent.db") as store:
+        await store.append_turn([Message("user", "word " * 600) for _ in range(20)], scope=scope)
+        begun.set()
+        while not over.is_set():
+            if writes:
+                await store.append_turn([Message("user", "word " * 2000)], scope=scope)
+            else:
+                await store.last_messages(20, scope=scope)
+thread = threading.Thread(target=asyncio.run, args=(work(),))
+thread.start()
+begun.wait()
+hung = 0
+for number in range(100):
+    child = os.fork()
+    if child == 0:
+        apsw.Connection(f"{folder}/{number}.db").execute("CREATE TABLE t (x)")
+        os._exit(0)
+    deadline = time.monotonic() + seconds
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            hung += 1
+            break
+        time.sleep(0.001)
+over.set()
+thread.join()
+sys.exit(hung)
+"""
+
+
+@pytest.mark.parametrize("work", ["reads", "writes"])
+def test_no_child_hangs_when_it_was_forked_while_the_loop_was_inside_sqlite(
+    tmp_path: Path, work: str
+) -> None:
+    """A fork waits for the statement of an event loop's own thread: SQLite's locks are free in the child."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FORKING, str(tmp_path), work, "10"],
+        check=False,
+        timeout=GENEROUS,
+    )
+    assert done.returncode == 0, f"{done.returncode} children hung"
+
+
 @pytest.mark.postgres
 def test_child_can_open_the_database_when_it_was_open_in_the_parent(postgres_url: str) -> None:
     """A server tells its clients apart, whoever forked them, and whether the parent is still there."""

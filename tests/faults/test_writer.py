@@ -7,6 +7,7 @@ import random
 import signal
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Coroutine
 from functools import partial
@@ -25,7 +26,7 @@ from tests.support.profiles import IS_LONG
 from tests.support.waiting import GENEROUS
 
 from recollect import ConflictError, Message, Scope, Store, open_store
-from recollect.errors import StorageBusyError
+from recollect.errors import StorageBusyError, StorageUnavailableError
 from recollect.storage.engine import Statement, Step, StorageEngine, Transaction
 from recollect.storage.rows import thread_keys
 from recollect.working_memory import Check
@@ -284,6 +285,40 @@ async def test_lone_write_says_busy_when_another_process_keeps_the_lock(
             child.finish()
         ack = await make_turn(random.Random(2), "free").write(store)
         assert await check_whole(store, [ack]) == 1
+
+
+@pytest.mark.parametrize("failures", [1, 10**6], ids=["once", "for a while"])
+async def test_store_says_so_and_goes_on_when_no_thread_can_be_started(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """Writes and reads that need a thread fail with our error; once threads can be started, all work."""
+    left = [failures]
+    start = threading.Thread.start
+
+    def start_or_fail(thread: threading.Thread) -> None:
+        if thread.name.startswith("recollect-") and left[0]:
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async with open_store(sqlite_url) as store:
+        monkeypatch.setattr(threading.Thread, "start", start_or_fail)
+        async with asyncio.timeout(GENEROUS):
+            calls: list[Coroutine[Any, Any, object]] = [
+                *(store.append_turn([Message("user", "many")], scope=scope) for scope in SCOPES[:4]),
+                store.erase(scope=SCOPES[5]),
+                store.last_messages(None, scope=SCOPES[5]),
+            ]
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+            failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            assert failed
+            assert all(isinstance(outcome, StorageUnavailableError) for outcome in failed)
+            assert failures == 1 or len(failed) >= len(calls) - 1  # the first write needs none
+            left[0] = 0
+            writes = (store.append_turn([Message("user", "later")], scope=scope) for scope in SCOPES[:4])
+            assert len(await asyncio.gather(*writes)) == 4
+            assert await store.last_messages(None, scope=SCOPES[0])
+            assert (await store.erase(scope=SCOPES[0])).total
 
 
 def test_lone_write_leaves_nothing_when_the_disk_is_full() -> None:

@@ -5,7 +5,8 @@ held is never released there. Three rules follow:
 
 - a child creates its own locks, queues and threads: `PerProcess`;
 - what parent and child cannot share (a store, an event loop) raises an error in the child: `OwnerProcess`;
-- no thread may fork while another is inside SQLite, whose own locks we cannot recreate: `fork_gate`.
+- no thread may fork while another is inside SQLite, whose own locks we cannot recreate: `fork_gate` for the
+  threads of a pool, and for an event loop's own thread, where it must cost little, `new_fork_lock`.
 
 On Windows, which does not fork, all of this does nothing.
 """
@@ -14,6 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -81,6 +83,24 @@ class _ForkGate:
         self._condition.release()
 
 
+def new_fork_lock() -> AbstractContextManager[object]:
+    """Return a lock that every fork takes first; who holds it may fork too."""
+    lock = threading.RLock()
+    _fork_locks.add(lock)
+    return lock
+
+
+def _take_fork_locks() -> None:
+    _taken.extend(_fork_locks)
+    for lock in _taken:
+        lock.acquire()
+
+
+def _release_fork_locks() -> None:
+    while _taken:
+        _taken.pop().release()
+
+
 def call_in_child(function: Callable[[], None]) -> None:
     """Call a function in each child that this process forks, before anything else runs there."""
     if hasattr(os, "register_at_fork"):
@@ -96,5 +116,10 @@ _registered: weakref.WeakSet[PerProcess[Any] | OwnerProcess] = weakref.WeakSet()
 call_in_child(_enter_child)
 
 fork_gate = _ForkGate()
+_fork_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_taken: list[Any] = []  # by the thread that is forking: the gate, which is closed first, lets only one fork
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_take_fork_locks, after_in_parent=_release_fork_locks, after_in_child=_release_fork_locks
+    )
     os.register_at_fork(before=fork_gate.close, after_in_parent=fork_gate.open, after_in_child=fork_gate.open)

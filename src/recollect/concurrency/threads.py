@@ -23,7 +23,7 @@ from recollect.concurrency.fork import PerProcess, fork_gate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["QUICK_CHARACTERS", "ThreadPool", "call_in_loop", "run_by_size"]
+__all__ = ["QUICK_CHARACTERS", "ThreadPool", "ThreadStartError", "call_in_loop", "run_by_size"]
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -37,6 +37,10 @@ _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 # Ending the interpreter while a thread runs native code can abort the process. So at exit calls that are
 # nearly done may finish, and a call that hangs is abandoned.
 _EXIT_SECONDS = 3.0
+
+
+class ThreadStartError(RuntimeError):
+    """The system gave no thread, usually because of a limit on processes; the call was not queued."""
 
 
 class ThreadPool:
@@ -107,7 +111,10 @@ class ThreadPool:
             if workers.started == self._size:
                 return
             serve = partial(workers.serve, self._size, gate)
-            threading.Thread(target=serve, name=self._name, daemon=True).start()
+            try:
+                threading.Thread(target=serve, name=self._name, daemon=True).start()
+            except RuntimeError as error:
+                raise ThreadStartError(f"{self._name}: {error}") from error
             # A signal handler that raises just before this line has the next task start one thread too many.
             workers.started += 1
 

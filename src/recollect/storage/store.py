@@ -2,7 +2,7 @@
 
 `Store` inherits one class for each kind of data, each from a module of its own. Every method takes the
 scope it works on, keyword-only and required. Only `delete_message_number` and `list_users` name no user:
-they take a tenant.
+they take a tenant. `ping`, `purge` and `close` are about the whole database.
 """
 
 from recollect.storage.events import Events

@@ -212,7 +212,8 @@ async def open_pool(
 
     async def configure(connection: Connection) -> None:
         pool.known.add(connection)
-        with answering_within(busy_seconds, connection):
+        # An ending loop cancels the worker that runs this, which then ends by itself: see `_WorkerQueue`.
+        with answering_within(busy_seconds, connection), suppress(asyncio.CancelledError):
             if is_on_citus:
                 await connection.execute("SET citus.propagate_set_commands = 'local'")
             await connection.execute(_SET_LIMITS, limits)

@@ -8,8 +8,9 @@ from typing import Self, TypeVar
 
 import apsw
 
-from recollect.concurrency.threads import ThreadPool
-from recollect.errors import StorageError
+from recollect.concurrency.fork import fork_gate, new_fork_lock
+from recollect.concurrency.threads import ThreadPool, ThreadStartError
+from recollect.errors import StorageError, StorageUnavailableError
 from recollect.storage.engine import Row, Statement, Work, run_query
 from recollect.storage.records import Purge
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
@@ -37,7 +38,8 @@ class SqliteEngine:
         self._sql = load_prepared()
         self.is_in_memory = path == MEMORY
         self._write_connection, self._read_connection, self._heavy_connection = connections
-        self._writer = Writer(self._write_connection, path, busy_seconds)
+        self._fork_lock = new_fork_lock()
+        self._writer = Writer(self._write_connection, path, busy_seconds, self._fork_lock)
         self._purger = Purger(self._writer, path, busy_seconds, max_vacuum_bytes)
         self._purging: asyncio.Task[None] | None = None
         self._reader = ThreadPool(1, "recollect-reader", blocks_fork=True)
@@ -50,7 +52,7 @@ class SqliteEngine:
         """
         connections = await asyncio.to_thread(_connect_all, path, busy_seconds)
         engine = cls(path, connections, busy_seconds, max_vacuum_bytes)
-        with suppress(apsw.BusyError):
+        with suppress(apsw.BusyError), engine._fork_lock:
             if execute(engine._read_connection, engine._sql, Statement("find_unpurged", {})):
                 engine._purging = asyncio.create_task(engine._purge_again())
         return engine
@@ -59,23 +61,25 @@ class SqliteEngine:
         """Run a transaction that only reads; a heavy one off the event loop."""
         if not heavy or self.is_in_memory:
             try:
-                return read_work(self._read_connection, self._sql, work)
+                with self._fork_lock:
+                    return read_work(self._read_connection, self._sql, work)
             except apsw.BusyError:  # a process is recovering or closing the file: wait in the thread
                 pass
             except apsw.Error as error:
                 raise translate_error(error, self._path) from error
-        return await self._reader.run(partial(self._read_heavy, work))
+        return await self._run_in_thread(partial(self._read_heavy, work))
 
     async def query(self, statement: Statement, *, tenant: str, heavy: bool = False) -> list[Row]:  # noqa: ARG002 - the contract
         """Run one statement that only reads: the same as `read`, without the body of a transaction."""
         if not heavy or self.is_in_memory:
             try:
-                return execute(self._read_connection, self._sql, statement)
+                with self._fork_lock:
+                    return execute(self._read_connection, self._sql, statement)
             except apsw.BusyError:
                 pass
             except apsw.Error as error:
                 raise translate_error(error, self._path) from error
-        return await self._reader.run(partial(self._read_heavy, partial(run_query, statement)))
+        return await self._run_in_thread(partial(self._read_heavy, partial(run_query, statement)))
 
     async def write(self, work: Work[T], *, tenant: str, heavy: bool = False) -> T:  # noqa: ARG002 - the contract
         """Run a transaction and return once it is durable."""
@@ -99,8 +103,9 @@ class SqliteEngine:
         """Finish running transactions and close all connections, even if cancelled meanwhile."""
         parts = (self._end_purging, self._writer.close, self._reader.close)
         was_cancelled = [await _close_to_the_end(close) for close in parts]
-        for connection in (self._heavy_connection, self._read_connection, self._write_connection):
-            connection.close()
+        with self._fork_lock:
+            for connection in (self._heavy_connection, self._read_connection, self._write_connection):
+                connection.close()
         if any(was_cancelled):
             raise asyncio.CancelledError
 
@@ -108,6 +113,14 @@ class SqliteEngine:
         if self._purging is not None:
             self._purging.cancel()
             await asyncio.wait([self._purging])
+
+    async def _run_in_thread(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._reader.run(call)
+        except ThreadStartError as error:
+            raise StorageUnavailableError(
+                f"{self._path}: no thread could be started ({error}); try again"
+            ) from error
 
     def _read_heavy(self, work: Work[T]) -> T:
         try:
@@ -130,7 +143,7 @@ async def _close_to_the_end(close: Callable[[], Awaitable[None]]) -> bool:
 
 def _connect_all(path: str, busy_seconds: float) -> tuple[Database, Database, Database]:
     """Open the connections of a store; if one fails, close the others."""
-    with ExitStack() as opened:
+    with fork_gate, ExitStack() as opened:
         writing = prepare(path, busy_seconds=busy_seconds)
         if path == MEMORY:
             return writing, writing, writing

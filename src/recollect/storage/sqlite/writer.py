@@ -21,13 +21,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 import apsw
 
-from recollect.concurrency.threads import ThreadPool, call_in_loop
+from recollect.concurrency.threads import ThreadPool, ThreadStartError, call_in_loop
+from recollect.errors import StorageUnavailableError
 from recollect.storage.engine import Work
 from recollect.storage.sqlite.connection import Database, begin_writing
 from recollect.storage.sqlite.faults import translate_error
@@ -92,8 +94,15 @@ class Batch:
 class Writer:
     """The only connection of a store that writes."""
 
-    def __init__(self, connection: Database, place: str, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        connection: Database,
+        place: str,
+        busy_seconds: float,
+        fork_lock: AbstractContextManager[object],
+    ) -> None:
         self._connection = connection
+        self._fork_lock = fork_lock  # held while the event loop's thread is inside SQLite
         self._sql = load_prepared()
         self._place = place
         self._busy_seconds = busy_seconds
@@ -125,7 +134,8 @@ class Writer:
             self._end_tick()
         if not heavy and self._is_alone(now):
             try:
-                return self._write_here(work)
+                with self._fork_lock:
+                    return self._write_here(work)
             except _NotWrittenError:  # another process is writing, or the disk failed: the thread tries again
                 pass
         future: asyncio.Future[T] = self._loop.create_future()
@@ -219,7 +229,8 @@ class Writer:
         try:
             del self._pending[:size]
             batch.jobs = [job for job in batch.jobs if not job.future.cancelled()]
-            self._start(batch)
+            with self._fork_lock:
+                self._start(batch)
         except BaseException:  # raised by a signal handler
             self._post(batch)
             raise
@@ -255,7 +266,8 @@ class Writer:
         if batch.is_posted or self._batch is not batch or len(batch.outcomes) != done:
             return
         try:
-            self._run_slice(batch)
+            with self._fork_lock:
+                self._run_slice(batch)
         except BaseException:  # raised by a signal handler
             self._post(batch)
             raise
@@ -323,8 +335,19 @@ class Writer:
         task = partial(self._finish_in_thread, batch)
         if self._in_memory:
             self._call_soon(task)
-        else:
+            return
+        try:
             self._thread.post(task)
+        except ThreadStartError as error:
+            self._fail(batch, error)
+
+    def _fail(self, batch: Batch, error: ThreadStartError) -> None:
+        """Fail the jobs of a batch for which there is no thread, and let later ones try again."""
+        self._roll_back()
+        failure = StorageUnavailableError(f"{self._place}: no thread could be started ({error}); try again")
+        batch.outcomes = [Outcome(error=failure) for _ in batch.jobs]
+        batch.is_finished = True
+        self._release(batch)
 
     def _finish_in_thread(self, batch: Batch) -> None:
         """Run jobs that have not run, commit what is not committed, and tell the callers.
