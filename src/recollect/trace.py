@@ -141,7 +141,7 @@ def describe_tool_changes(before: ToolCall | ToolResult, after: Iterable[ToolCal
     """Return a short diff of a tool call or result and the parts that a processor returned for it."""
     name = _tool_name(before)
     others = {_tool_name(part): part for part in after}
-    if name not in others and len(others) == 1 and isinstance(*others.values(), type(before)):
+    if name not in others and [type(part) for part in others.values()] == [type(before)]:
         return [f"~ {other}" for other in others]  # the id that it had may be what had to go
     same = others.pop(name, None)
     changed = [] if same == before else [f"- {name}" if same is None else f"~ {name}"]

@@ -62,9 +62,7 @@ async def test_no_tool_runs_when_an_id_or_a_name_is_blocked(call: ToolCall) -> N
     def mail() -> None:
         sent.append("one")
 
-    agent = Agent(
-        ScriptedModel([[call], "Done."]), tools=[mail], output_processors=[PIIDetector("block")]
-    )
+    agent = Agent(ScriptedModel([[call], "Done."]), tools=[mail], output_processors=[PIIDetector("block")])
     result = await agent.generate("go")
     assert result.tripwire is not None
     assert result.tripwire.metadata["types"] == ["email"]

@@ -7,7 +7,14 @@ import pytest
 from tests.support.agents import ADA
 from tests.support.contexts import context, new_run
 
-from recollect import MessageHistoryProcessor, Message, OtherThreadsProcessor, Scope, Store, WorkingMemoryProcessor
+from recollect import (
+    Message,
+    MessageHistoryProcessor,
+    OtherThreadsProcessor,
+    Scope,
+    Store,
+    WorkingMemoryProcessor,
+)
 from recollect.backends.base import NoteBlock, RecalledItem, Recollection
 from recollect.backends.processor import quote_items
 from recollect.memory.extraction import format_conversation

@@ -35,12 +35,40 @@ _HOSTS = (
 )
 _BIRTH_LABELS = (
     *("My date of birth is", "Date of birth:", "DOB", "d.o.b.", "She was born on", "Geburtsdatum:", "née le"),
-    *("data di nascita", "birthday", "дата рождения", "生年月日", "date_of_birth", "Born", "fecha de nacimiento"),
+    *(
+        "data di nascita",
+        "birthday",
+        "дата рождения",
+        "生年月日",
+        "date_of_birth",
+        "Born",
+        "fecha de nacimiento",
+    ),
 )
-_GAPS = (" ", " ", " ", ": ", "        | ", " | ", " ........ ", "\t", " __________ ", ' "', "=", "  –  ")
+_GAPS = (
+    " ",
+    " ",
+    " ",
+    ": ",
+    "        | ",
+    " | ",
+    " ........ ",
+    "\t",
+    " __________ ",
+    ' "',
+    "=",
+    "  \u2013  ",
+)
 _SECRET_LABELS = (
     *("password: ", "The password is ", "api_key=", "SECRET_KEY = ", "token: ", "Bearer ", "pin is ", "pwd="),
-    *('"clientSecret": "', "contraseña: ", "密码：", "otp: ", "access token is ", "Authorization: Basic "),
+    *(
+        '"clientSecret": "',
+        "contraseña: ",
+        "密码\uff1a",
+        "otp: ",
+        "access key is ",
+        "Authorization: Basic ",
+    ),
 )
 _PREFIXES = (
     *("ghp_", "github_pat_", "glpat-", "xoxb-", "sk_live_", "whsec_", "sk-proj-", "sk-", "AIza", "ya29."),
@@ -48,8 +76,32 @@ _PREFIXES = (
 )
 _FILLERS = (
     *("the harbour office opens", "at noon", "of 5 boats", "in 1887", "and so on.", "I think,", "-", "naïve"),
-    *("it was **bold**", "x = y[1::2]", "a_long_snake_name", "see #12", "50 %", "U.S.", "US", "call me", "no."),
-    *("\\n", "\\", "→", "\u200b", "\u2028", "12", "34-", "(", ")", "order", "invoice 2024-000123", "born", "@"),
+    *(
+        "it was **bold**",
+        "x = y[1::2]",
+        "a_long_snake_name",
+        "see #12",
+        "50 %",
+        "U.S.",
+        "US",
+        "call me",
+        "no.",
+    ),
+    *(
+        "\\n",
+        "\\",
+        "→",
+        "\u200b",
+        "\u2028",
+        "12",
+        "34-",
+        "(",
+        ")",
+        "order",
+        "invoice 2024-000123",
+        "born",
+        "@",
+    ),
 )
 _JOINTS = (" ", " ", " ", " ", "\n", "\n", ", ", "\t", "; ", "", " and ", "\n\n", " | ", "\\n", "\r\n", ".")
 
@@ -80,7 +132,9 @@ def make_finding(chance: Random) -> str:
 
 
 def _lay_out(chance: Random, found: str) -> str:
-    name = chance.choice(("value", "phone", "password", "e-mail", "Date of birth", "card number", "id", "note"))
+    name = chance.choice(
+        ("value", "phone", "password", "e-mail", "Date of birth", "card number", "id", "note")
+    )
     pad = " " * chance.randint(0, 12)
     return chance.choice(
         (
@@ -99,7 +153,7 @@ def _lay_out(chance: Random, found: str) -> str:
             f"“{found}”",
             f"{name},{found},x",
             f"> {found}",
-            f"<a href=\"{found}\">{found}</a>",
+            f'<a href="{found}">{found}</a>',
         )
     )
 
@@ -215,6 +269,9 @@ def _choose(values: tuple[str, ...]) -> Maker:
 _MAKERS: tuple[Maker, ...] = (
     *(_make_email, _make_card, _make_ssn, _make_birth_date, _make_birth_date, _make_labelled, _make_token),
     *(_make_url, _make_private_key, _choose(_NATIONAL), _choose(_IBANS), _choose(_PHONES), _choose(_HOSTS)),
-    *(_choose(tuple(sample.text for sample in SAMPLES)), _choose(tuple(text for text, _ in LONG_SECRETS.values()))),
+    *(
+        _choose(tuple(sample.text for sample in SAMPLES)),
+        _choose(tuple(text for text, _ in LONG_SECRETS.values())),
+    ),
     lambda chance: f"B-{_pick(chance, digits, 4)}-X",
 )

@@ -35,7 +35,9 @@ DEFAULT_HOLDBACK = 256
 _STREAMED = (TextPart, ToolCall, ToolResult)
 _CALL_IDS = "call_ids"
 # Ids as providers make them, whose random digits may look like a number of something.
-_MADE_ID = re.compile(r"(?:[A-Za-z_-]*[_-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{28,})|function-call-[0-9]+")
+_MADE_ID = re.compile(
+    r"(?:[A-Za-z_-]*[_-])?(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{28,})|function-call-[0-9]+"
+)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")  # models accept no others in names and ids
 _LONGEST_NAME = 40
 _WORD_BORDER = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")

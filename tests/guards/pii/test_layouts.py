@@ -33,7 +33,13 @@ KEYS = {
     "long headers": f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n{COMMENTS}{BODY}",
     "headers alone": f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n{COMMENTS.strip()}\n",
 }
-BREAKS = {"lines": "\n", "Windows lines": "\r\n", "written lines": "\\n", "blanks": " ", "written tabs": "\\\\t"}
+BREAKS = {
+    "lines": "\n",
+    "Windows lines": "\r\n",
+    "written lines": "\\n",
+    "blanks": " ",
+    "written tabs": "\\\\t",
+}
 
 
 def cut(text: str, size: int) -> list[str]:
