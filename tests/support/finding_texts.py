@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from string import ascii_letters, ascii_uppercase, digits
 
-from tests.guards.pii.texts import BENIGN
+from tests.guards.pii.texts import BENIGN, LONG_SECRETS, SAMPLES
 
 _ALPHANUMERIC = ascii_letters + digits
 _MONTHS = ("May", "Jan.", "Februar", "mars", "de mayo de", "сентября", "December")
@@ -45,10 +45,30 @@ _BIRTH_LABELS = (
         "fecha de nacimiento",
     ),
 )
-_GAPS = (" ", " ", " ", ": ", "        | ", " | ", " ........ ", "\t", " __________ ", ' "', "=", "  –  ")
+_GAPS = (
+    " ",
+    " ",
+    " ",
+    ": ",
+    "        | ",
+    " | ",
+    " ........ ",
+    "\t",
+    " __________ ",
+    ' "',
+    "=",
+    "  \u2013  ",
+)
 _SECRET_LABELS = (
     *("password: ", "The password is ", "api_key=", "SECRET_KEY = ", "token: ", "Bearer ", "pin is ", "pwd="),
-    *('"clientSecret": "', "contraseña: ", "密码：", "otp: ", "access token is ", "Authorization: Basic "),
+    *(
+        '"clientSecret": "',
+        "contraseña: ",
+        "密码\uff1a",
+        "otp: ",
+        "access key is ",
+        "Authorization: Basic ",
+    ),
 )
 _PREFIXES = (
     *("ghp_", "github_pat_", "glpat-", "xoxb-", "sk_live_", "whsec_", "sk-proj-", "sk-", "AIza", "ya29."),
@@ -91,8 +111,8 @@ Maker = Callable[[Random], str]
 def make_text(chance: Random) -> str:
     """Return a text of a few findings, halves of findings and ordinary words, in some layout."""
     parts = [_make_part(chance) for _ in range(chance.randint(1, 5))]
-    text = "".join(part + chance.choice(_JOINTS) for part in parts)
-    return text if chance.random() < 0.8 else _damage(chance, text)
+    text = "".join(part + chance.choice(_JOINTS) for part in parts) or "."
+    return (text if chance.random() < 0.8 else _damage(chance, text)) or "."
 
 
 def _make_part(chance: Random) -> str:
@@ -195,7 +215,10 @@ def _make_birth_date(chance: Random) -> str:
 def _make_labelled(chance: Random) -> str:
     symbols = chance.choice((_ALPHANUMERIC, _ALPHANUMERIC + "!#$%&*+/=?._~-", ascii_letters))
     size = chance.choice((4, 8, 8, 12, 20, 62, 63, 64, 100, 127, 128, 129, 199, 200, 201, 256, 300, 700))
-    return chance.choice(_SECRET_LABELS) + _pick(chance, symbols, size)
+    labelled = chance.choice(_SECRET_LABELS) + _pick(chance, symbols, size)
+    if chance.random() < 0.8:
+        return labelled
+    return labelled + chance.choice((".", "-", "/", "", ",")) + chance.choice(_SECRET_LABELS) + "hunter22"
 
 
 def _make_token(chance: Random) -> str:
@@ -246,5 +269,9 @@ def _choose(values: tuple[str, ...]) -> Maker:
 _MAKERS: tuple[Maker, ...] = (
     *(_make_email, _make_card, _make_ssn, _make_birth_date, _make_birth_date, _make_labelled, _make_token),
     *(_make_url, _make_private_key, _choose(_NATIONAL), _choose(_IBANS), _choose(_PHONES), _choose(_HOSTS)),
+    *(
+        _choose(tuple(sample.text for sample in SAMPLES)),
+        _choose(tuple(text for text, _ in LONG_SECRETS.values())),
+    ),
     lambda chance: f"B-{_pick(chance, digits, 4)}-X",
 )

@@ -36,10 +36,8 @@ REDACTED = "[REDACTED]"
 _CONTEXT = 64  # how much of what was released a guard may look back at
 _HALF_WORD = re.compile(r"\A[A-Za-z][A-Za-z]?")
 _NO_BEGINNING = "_q"
-_REMEMBERED = 512  # how much of either end of a swallowed match is remembered
 _SWALLOWED_BATCH = 96  # how much of a match that was given up is looked at together: nobody waits for it
-# Of lines, or else blanks; real, or written out as in JSON.
-_BREAKS = (re.compile(r"\n|\\{1,4}n"), re.compile(r"\s|\\{1,4}[rt]"))
+_GROWTH = 8  # and it has grown by an eighth before all of it is looked at again
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -120,33 +118,27 @@ class HoldBack:
         self._context: str = ""  # the end of what was released
         self._held: str = ""
         self._given_up: list[str] = []  # a match that is longer than the limit, with what stood before it
-        self._is_reported = False  # that match, as far as it was found
-        self._swallowed = ""  # what is needed of it to find its end
-        self._swallowed_from = 0  # where in that it begins
-        self._unsure = 0  # how much at the end of that may not belong to the match
-        self._is_after_match = False  # what was released last is the end of a match that was swallowed
+        self._begin = 0  # where in that it begins
+        self._sure = 0  # up to where it is known to go
+        self._unread = 0  # how much was not looked at
+        self._is_reported = False  # as far as it was found
+        self._is_after_match = False  # what was released last is the end of a match that was given up
 
     @property
     def is_swallowing(self) -> bool:
         """Whether a match that was given up goes on: nothing of it comes out, and nothing waits."""
-        return bool(self._swallowed)
+        return bool(self._given_up)
 
     def feed(self, text: str) -> str:
         """Take a chunk and return what can be released."""
+        if self._given_up:
+            return self._swallow(text)
         text = self._waiting + text
-        if len(text) < (self._swallowed_batch if self._swallowed else self._batch):
+        if len(text) < self._batch:
             self._waiting = text
             return ""
         self._waiting = ""
-        return self._read(text)
-
-    def _read(self, text: str) -> str:
-        replacement = ""
-        if self._swallowed:
-            self._given_up.append(text)
-            text = self._swallow(text)
-            replacement = self._replace_given_up(len(text))
-        return replacement + self._look(text)
+        return self._look(text)
 
     def _look(self, text: str) -> str:
         """Add a text to what is held back, and return what can be released."""
@@ -167,37 +159,56 @@ class HoldBack:
 
     def _give_up(self) -> None:
         """Begin to swallow an open match that is longer than may be held back."""
-        whole, begin = self._context + self._held, len(self._context)
-        self._held, self._swallowed_from, self._given_up = "", begin, [whole]
+        whole, self._begin = self._context + self._held, len(self._context)
         end = self._find_match_end(whole)
         self._is_reported = end > 0
         if self._is_reported:
-            self._guard.report(whole, begin, len(whole), self._ctx)
+            self._guard.report(whole, self._begin, len(whole), self._ctx)
+        self._held = ""
         self._remember(whole, end)
 
-    def _replace_given_up(self, rest: int) -> str:
-        """Return what to write for the match that was given up, once it has ended before the rest.
+    def _remember(self, whole: str, end: int) -> None:
+        """Keep a match that was given up, and that ends at a place so far, or is only open."""
+        self._given_up, self._sure, self._unread = [whole], end or len(whole), 0
 
-        The guard says that where it finds a match now. What it never finds was open to its end.
-        """
-        if self._swallowed:
+    def _swallow(self, text: str) -> str:
+        """Take what may go on with the match that was given up; return what is released after its end."""
+        self._given_up.append(text)
+        self._unread += len(text)
+        if self._unread < max(self._swallowed_batch, self._sure // _GROWTH):
             return ""
         whole = "".join(self._given_up)
-        whole = whole[: len(whole) - rest]
-        self._given_up.clear()
+        end = self._find_match_end(whole)
+        if self._can_continue(whole, end):
+            self._remember(whole, end)
+            return ""
+        return self._replace_given_up(whole, end or self._find_open_end(whole))
+
+    def _replace_given_up(self, whole: str, end: int) -> str:
+        """Write the replacement of the match that was given up, and look at what stands after its end.
+
+        The guard says what to write where it finds a match now. What it never finds was open to its end.
+        """
+        end = max(end, self._sure)
+        self._given_up = []
         if not self._is_reported:
-            self._guard.report(whole, self._swallowed_from, len(whole), self._ctx)
+            self._guard.report(whole, self._begin, end, self._ctx)
         spans = self._guard.find_merged(whole, 0, self._ctx)
-        found = [span.replacement for span in spans if span.start <= self._swallowed_from < span.end]
-        return found[0] if found else self._guard.replacement_of_open(whole)
+        found = [span.replacement for span in spans if span.start <= self._begin < span.end]
+        self._context, self._is_after_match = _cut_context(whole[:end]), True
+        written = found[0] if found else self._guard.replacement_of_open(whole[:end])
+        return written + self._look(whole[end:])
 
     def finish(self) -> str:
         """Return what is left once no more text comes."""
+        out = ""
+        if self._given_up:
+            whole = "".join(self._given_up)
+            out = self._replace_given_up(whole, self._find_match_end(whole) or len(whole))
         text, self._waiting = self._waiting, ""
-        out = self._read(text) if text else ""
-        if self._swallowed:
-            self._held = self._resume_after(self._swallowed, 0)
-            out += self._replace_given_up(len(self._held))
+        out += self._look(text) if text else ""
+        if self._given_up:
+            return out + self.finish()
         out += self._release(len(self._held), self._find_spans())
         self._context = ""
         return out
@@ -234,46 +245,26 @@ class HoldBack:
             found = [Span(span.start, span.end, "") if span.start < before else span for span in found]
         return shift_spans(found, before)
 
-    def _swallow(self, text: str) -> str:
-        """Drop what goes on with the match which was given up; return what stands after its end."""
-        whole = self._swallowed + text
-        end = self._find_match_end(whole)
-        if self._can_continue(whole, end):
-            self._remember(whole, end)
-            return ""
-        if end:
-            return self._resume_after(whole, end)
-        # A match that has ended stays ended, so where it may have ended can be found by halving.
-        known = len(self._swallowed)
-        sizes = range(known + 1, len(whole))
+    def _find_open_end(self, whole: str) -> int:
+        """Return where the match that was given up and is never found ends: where it is no longer open.
+
+        A match that has ended stays ended, so the place can be found by halving.
+        """
+        sizes = range(self._sure + 1, len(whole))
         ended = bisect.bisect_left(
             sizes,
             1,
             key=lambda size: not self._can_continue(whole[:size], self._find_match_end(whole[:size])),
         )
-        return self._resume_after(whole, known + ended)
-
-    def _remember(self, whole: str, end: int) -> None:
-        """Keep what is needed of a match that is swallowed, and that ends at a place so far."""
-        self._unsure = len(whole) - end if end else 0
-        if len(whole) > 2 * _REMEMBERED:
-            whole = _shorten(whole, self._swallowed_from, self._guard.open_from(whole))
-        self._swallowed = whole
-
-    def _resume_after(self, whole: str, end: int) -> str:
-        """Return what stands after the end of the match; never what was known to belong to it."""
-        end = max(end, len(self._swallowed) - self._unsure)
-        self._context, self._is_after_match = _cut_context(whole[:end]), True
-        self._swallowed = ""
-        return whole[end:]
+        return self._sure + ended
 
     def _can_continue(self, whole: str, end: int) -> bool:
-        """Whether the match which was given up, or what has begun within it, may go on with later text."""
-        return end == len(whole) or self._guard.open_from(whole) < (end or self._swallowed_from + 1)
+        """Whether the match that was given up, or what has begun within it, may go on with later text."""
+        return end == len(whole) or self._guard.open_from(whole) < (end or self._begin + 1)
 
     def _find_match_end(self, whole: str) -> int:
-        """Return where the match which was given up ends so far, or 0 if there is none yet."""
-        begin = self._swallowed_from
+        """Return where the match that was given up ends so far, or 0 if there is none yet."""
+        begin = self._begin
         return max(
             (
                 span.end
@@ -296,23 +287,3 @@ def hide_half_word(text: str) -> str:
     become `_q`, with which no match begins.
     """
     return _HALF_WORD.sub(_NO_BEGINNING, text)
-
-
-def _shorten(text: str, start: int, opened: int) -> str:
-    """Forget most of a match: its beginning says what it is, its end how it goes on.
-
-    So does the beginning of what was opened within it. Whole lines are forgotten, if it has lines: two halves
-    of them could make one that is not of its kind.
-    """
-    rest = len(text) - _REMEMBERED
-    first, within = _REMEMBERED, ""
-    if start < opened < rest:
-        first, within = min(opened, _REMEMBERED), text[opened : opened + _CONTEXT]
-    for form in _BREAKS:
-        before = [*form.finditer(text, start, first)]
-        after = form.search(text, rest, opened if opened >= rest else len(text))
-        if before or after:
-            first = before[-1].start() if before else first
-            rest = after.start() if after else rest
-            break
-    return text[:first] + within + text[rest:]

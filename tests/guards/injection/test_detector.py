@@ -154,11 +154,15 @@ async def test_an_attack_is_found_when_it_stands_beside_the_text(part: Part) -> 
 
 
 async def test_an_attack_is_taken_out_when_it_stands_beside_the_text() -> None:
-    """A file loses its name, or goes with its URL; of reasoning the harmless rest stays, without its proof."""
+    """A file loses its name, or goes with its URL; what is left of reasoning has no proof."""
     harmless = FilePart("text/plain", url="data:text/plain;base64,aGk=", name="notes.txt")
     parts = [TextPart(HARMLESS), harmless, *OTHER_PLACES.values(), ReasoningPart(f"{HARMLESS} {ATTACK}", "s")]
     ctx = context(new_run())
-    for strategy, rest in (("filter", []), ("rewrite", [ReasoningPart(HARMLESS)])):
+    expected: dict[prompt_injection.Strategy, list[Part]] = {
+        "filter": [],
+        "rewrite": [ReasoningPart(HARMLESS)],
+    }
+    for strategy, rest in expected.items():
         detector = PromptInjectionDetector(strategy=strategy)
         (after,) = await detector.process_input([Message("user", parts)], ctx)
         nameless = FilePart("text/plain", data="aGk=")

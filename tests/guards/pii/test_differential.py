@@ -5,6 +5,7 @@ Texts, cuts and options follow from a seed. `make test-long` tries some fifteen 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from random import Random
 from typing import get_args
 
@@ -47,7 +48,7 @@ def make_guard(chance: Random, text: str, name: str = "pii") -> PIIDetector:
     found = [text[span.start : span.end] for span in known]
     patterns = [re.compile(r"[a-z.]+@example\.org"), re.compile(r"(?s).{100,}"), re.compile(r"\d+")]
     return PIIDetector(
-        chance.choice((*["redact"] * 5, *STRATEGIES)),
+        chance.choice((*STRATEGIES, *STRATEGIES[:1] * 5)),
         method=chance.choice(METHODS),
         types=types,
         threshold=chance.choice((0.5, 0.5, 0.5, 0, 0.45, 0.55, 0.65, 0.8, 0.86, 0.9, 0.95, 1)),
@@ -90,7 +91,7 @@ def cut_text(chance: Random, text: str, ways: int) -> Iterator[list[str]]:
         else:
             count = chance.randint(0, min(len(text) - 1, 40))
             places = [0, *sorted(chance.sample(range(1, len(text)), count)), len(text)]
-            yield [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+            yield [text[start:end] for start, end in pairwise(places)]
 
 
 async def clean(guard: SpanGuard, text: str) -> str:
@@ -131,9 +132,10 @@ async def check_chain(seed: str, ways: int = 4) -> None:
     text = make_text(chance)
     chain = make_chain(chance, text)
     expected = await release(chain, [text])
-    if all(isinstance(guard, PIIDetector) for guard in chain):
+    detectors = [guard for guard in chain if isinstance(guard, PIIDetector)]
+    if len(detectors) == len(chain):
         by_hand = text
-        for guard in chain:
+        for guard in detectors:
             by_hand = by_hand if by_hand.startswith("stopped by ") else await clean(guard, by_hand)
         assert expected == by_hand, seed
     for chunks in cut_text(chance, text, ways):

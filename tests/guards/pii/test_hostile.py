@@ -31,6 +31,9 @@ CRAFTED = (
     ),
     *(
         "-----BEGIN PRIVATE KEY-----\nab ",
+        "-----BEGIN PRIVATE KEY----- abc: ",
+        "-----BEGIN PRIVATE KEY-----\n" + "abc: " * 100,
+        "token=",
         "eyJaaaaaaaa.",
         "sk_live_a",
         "password: ",

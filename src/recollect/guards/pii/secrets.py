@@ -6,6 +6,7 @@ A private key is the block from its BEGIN line to its END line, also if the end 
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import cast
 
 from recollect.guards.detection import Detection
 from recollect.guards.pii.context_words import find_word_start, has_any
@@ -30,6 +31,8 @@ _TOKEN = re.compile(
 _WEB_TOKEN_OPEN = re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{0,128}(?:\.[A-Za-z0-9_-]{0,8})?\Z")
 _WEBHOOK = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{16,})")
 _HEADER = re.compile(r"\b(?:[Bb]earer|[Bb]asic|BEARER)[ \t]{1,3}([A-Za-z0-9+/_.~-]{12,}={0,2})")
+_JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
+_VALUE_LETTER = r"[^\s\"'`<>,;\u3001\u3002\uff0c\uff1b]"
 _LABEL = re.compile(
     r"(?-i:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|(?=PASSW))(?P<label>pass(?:word|wd|phrase|code|wort)|pwd|kennwort"
     r"|mot de passe|contrase[nñ]a|senha"
@@ -39,9 +42,10 @@ _LABEL = re.compile(
     r"(?:[_ -]?(?:access|secret|auth))?[_ -]?(?:key|token|secret)|token|secret|apikey|credentials?))"
     r"[\"'`]?[ \t]{0,3}(?:(?:was|is|ist|lautet|es|est|era|e[r]?|är|jest|zu|to)[ \t]{1,2}|[:=]{1,2}>?|\uff1a"
     r"|->|は|è |é |это )[ \t]{0,3}(?:is )?"
-    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;\u3001\u3002\uff0c\uff1b]{3,})",
+    rf"(?P<quote>[\"'`]?)(?P<value>{_VALUE_LETTER}{{3,{_JUDGED}}})",
     re.IGNORECASE,
 )
+_VALUE = re.compile(f"{_VALUE_LETTER}*")
 _WORDS = (
     *("pass", "pwd", "wort", "contra", "senha", "wacht", "senord", "kode", "has", "salas", "парол", "密"),
     *("パス", "비밀", "pin", "cvv", "cvc", "otp", "key", "token", "secret", "credential"),
@@ -57,7 +61,6 @@ _CODE = re.compile(
 _SYMBOLS = re.compile(r"[!#$%^&*~?][A-Za-z0-9]")
 _KEY_SIZE, _WORD_SIZE, _CODE_SIZE = 8, 4, 3
 _HEADER_SCORE, _LABEL_SCORE = 0.9, 0.85
-_JUDGED = 128  # how much of a secret says whether it is one: a stream cannot wait for more
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://([^\s/@:\"'<>]{0,60}:[^\s/\"'<>]{1,100})@")
 _URL_OPEN = re.compile(r"[^\s/\"'<>]*\Z")
 _USER_INFO = 170
@@ -66,19 +69,20 @@ _BEGIN_MARK = "-----BEGIN "
 _BLANK = r"\s{0,40}"  # breaks that are written out are real ones by now
 _CODES = r"[A-Za-z0-9+/=]"
 _HEADER_NAME = r"[A-Za-z-]{3,20}: "
-# Such as how it is encrypted; without lines, each ends where another or the key itself begins.
+# Such as how it is encrypted; without lines, each ends where another or the key itself begins. What has
+# matched is not tried again in another way, which could take forever.
 _HEADERS = (
-    rf"(?:{_BLANK}{_HEADER_NAME}[^\n]{{0,80}}?"
-    rf"(?=\n|\s{{1,40}}(?:{_CODES}{{20}}|{_CODES}+{_BLANK}-----END|{_HEADER_NAME})))*"
+    rf"(?>\s{{0,20}}{_HEADER_NAME}[^\n]{{0,72}}?"
+    rf"(?=\n|\s{{1,20}}(?:{_CODES}{{20}}|{_CODES}+{_BLANK}-----END|{_HEADER_NAME})))"
 )
 _BODY = re.compile(
-    rf"{_HEADERS}(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
-    rf"(?:{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
+    rf"{_HEADERS}*+(?:{_BLANK}(?:{_CODES}{{20,}}|(?=[A-Za-z]{{0,19}}[0-9+/=]){_CODES}+|{_CODES}+(?={_BLANK}-----END)))+"
+    rf"(?P<end>{_BLANK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
-_ONLY_HEADERS = re.compile(_HEADERS)
+_ONLY_HEADERS = re.compile(f"{_HEADERS}++")
 _OPEN_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}\Z")
 _OPEN_BODY = re.compile(
-    rf"{_HEADERS}{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,140}})?|{_CODES}*"
+    rf"{_HEADERS}*+{_BLANK}(?:[A-Za-z-]{{0,20}}(?:: ?[^\n]{{0,100}})?|{_CODES}*"
     rf"|(?:[A-Za-z]{{1,19}}{_BLANK})?(?:-[-A-Z0-9 ]{{0,70}})?)\Z"
 )
 
@@ -148,16 +152,14 @@ def _open_url(text: str) -> int:
 
 
 def _find_after_labels(text: str) -> Iterator[Detection]:
-    found = _LABEL.search(text)
+    found, end = _LABEL.search(text), 0
     while found:
-        start, end = found.span("value")
-        value = found["value"].rstrip(_TRAILING)
-        judged = value if end - start < _JUDGED else found["value"][:_JUDGED]
-        if _is_secret(judged, found):
-            yield Detection("secret", start, start + len(value), _LABEL_SCORE)
-        elif end - start < REACH:
-            end = start  # what stands there may be another label
-        found = _LABEL.search(text, end)
+        start, value = found.start("value"), found["value"]
+        if _is_secret(value if len(value) == _JUDGED else value.rstrip(_TRAILING), found):
+            # Labels within a value are read too, and what they name ends where it does.
+            end = end if start < end else cast("re.Match[str]", _VALUE.match(text, start)).end()
+            yield Detection("secret", start, start + len(text[start:end].rstrip(_TRAILING)), _LABEL_SCORE)
+        found = _LABEL.search(text, start)
 
 
 def _is_secret(value: str, label: re.Match[str]) -> bool:
@@ -174,51 +176,39 @@ def _is_secret(value: str, label: re.Match[str]) -> bool:
 
 def _find_private_keys(text: str) -> Iterator[Detection]:
     """Find private keys; a mention of the line that begins one, with no key after it, is none."""
-    for begin in _find_begin_lines(text):
-        body = _match_body(text, begin.end())
+    for place, body in _iter_keys(text):
         if body:
-            yield Detection("secret", begin.start(), body.end())
-
-
-def _match_body(text: str, start: int) -> re.Match[str] | None:
-    """Match a key after its first line, or long headers alone: a stream cannot wait for what follows those."""
-    body = _BODY.match(text, start)
-    if body:
-        return body
-    headers = _ONLY_HEADERS.match(text, start)
-    return headers if headers and headers.end() - start >= _JUDGED else None
+            yield Detection("secret", place, body.end())
 
 
 def _open_private_key(text: str) -> int:
     """Return where a key begins that has not ended at the end of a text."""
-    place = text.find(_BEGIN_MARK)
-    while place >= 0:
-        if _is_open_key(text, place):
+    for place, body in _iter_keys(text):
+        if _is_open_key(text, place, body):
             return place
-        place = text.find(_BEGIN_MARK, place + 1)
     return len(text)
 
 
-def _is_open_key(text: str, place: int) -> bool:
-    """Whether a key that begins at a place may go on after the end of a text."""
-    if _OPEN_HEADER.match(text, place):
-        return True
-    begin = _BEGIN.match(text, place)
-    if not begin:
-        return False
-    body = _match_body(text, begin.end())
-    if body and body[0].endswith("-----"):
-        return False
-    return _OPEN_BODY.match(text, body.end() if body else begin.end()) is not None
+def _iter_keys(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
+    """Yield where each line that may begin a key stands, and the key after it if there is one.
 
-
-def _find_begin_lines(text: str) -> Iterator[re.Match[str]]:
+    Headers alone are one too: a stream cannot wait for what follows them.
+    """
     place = text.find(_BEGIN_MARK)
     while place >= 0:
-        found = _BEGIN.match(text, place)
-        if found:
-            yield found
-        place = text.find(_BEGIN_MARK, place + 1)
+        begin = _BEGIN.match(text, place)
+        body = begin and (_BODY.match(text, begin.end()) or _ONLY_HEADERS.match(text, begin.end()))
+        yield place, body
+        place = text.find(_BEGIN_MARK, body.end() if body else place + 1)
+
+
+def _is_open_key(text: str, place: int, body: re.Match[str] | None) -> bool:
+    """Whether a key that begins at a place may go on after the end of a text."""
+    if body:
+        is_ended = body.re is _BODY and body["end"]
+        return not is_ended and _OPEN_BODY.match(text, body.end()) is not None
+    begin = _BEGIN.match(text, place)
+    return bool(_OPEN_BODY.match(text, begin.end()) if begin else _OPEN_HEADER.match(text, place))
 
 
 SECRETS = (
