@@ -198,7 +198,7 @@ class TestPrompt:
         after = await TokenLimiterProcessor(70).process_input(view, context(new_run()))
         assert after == [view[0], view[2], view[3], view[4], view[5]]
 
-    @pytest.mark.parametrize(("limit", "is_shown"), [(60, True), (12, False)])
+    @pytest.mark.parametrize(("limit", "is_shown"), [(200, True), (12, False)])
     async def test_run_goes_on_when_working_memory_is_too_long(self, *, limit: int, is_shown: bool) -> None:
         """One long value stops no run: it is shortened, or left out if nothing of it fits."""
         async with Memory(working_memory="Notes: {{notes}}") as memory:
@@ -213,29 +213,25 @@ class TestPrompt:
         assert [message.text for message in model.shown[1]][-3:] == ["hello", "fine", "and now?"]
 
     async def test_recalled_messages_go_before_working_memory_when_not_all_fits(self) -> None:
-        """Of a block the last lines go first, and its frame stays."""
+        """Of a block the last lines go first, its frame stays, and there is room for the history."""
         view = [
             Message(
                 "system", frame_parts(fence("known", ["Name: Ada"])), origin="memory", kind="working_memory"
             ),
             Message(
                 "system",
-                frame_parts(fence("recalled", ["one two three", "four five six " * 9])),
+                frame_parts(fence("recalled", ["one two three", "four five six " * 200])),
                 origin="memory",
                 kind="recalled",
             ),
             said("old words " * 30),
             said("and now?", origin="input"),
         ]
-        kept = [view[0], view[3]]
-        parts = [part.text for m in (*kept, view[1]) for part in m.parts if isinstance(part, TextPart)]
-        limit = sum(map(count_tokens, parts)) - 15
-        after = await TokenLimiterProcessor(limit).process_input(view, context(new_run()))
-        assert [after[0], after[-1]] == kept
-        assert len(after) == 3
-        assert "one two three" in after[1].text
-        assert after[1].parts[-1] == view[1].parts[-1]
+        after = await TokenLimiterProcessor(220).process_input(view, context(new_run()))
+        assert [after[0], *after[2:]] == [view[0], *view[2:]]
+        assert "one two three\nfour five six" in after[1].text
         assert len(after[1].text) < len(view[1].text)
+        assert after[1].parts[-1] == view[1].parts[-1]
 
     async def test_history_that_the_caller_sent_is_history(self) -> None:
         """Of a prompt with a whole conversation the turn is what the user said last."""

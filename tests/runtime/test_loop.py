@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.runtimes import Way, both_modes, both_ways, loaded, write_skill
+from tests.runtime.runtimes import Way, both_modes, both_ways, call_to_add, loaded, write_notes, write_skill
 
 from recollect import InvalidArgumentError, ToolCall
 from recollect.errors import ConfigError, ModelError
@@ -226,3 +226,61 @@ async def test_sessions_are_found_when_the_mode_has_changed(tmp_path: Path) -> N
         "My boat is red, says memory_gateway.",
         "My boat is red, says curated.",
     ]
+
+
+def read_tree(folder: Path) -> bytes:
+    """Return all bytes of all files below a folder."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+@both_modes
+async def test_nothing_of_the_user_is_left_in_the_folder_when_it_is_erased(tmp_path: Path, mode: str) -> None:
+    """Sessions, `USER.md` with its copies, log and queue go; what was not reached is named."""
+    notes = [call_to_add("Her name is Rosebud.", "user")]
+    async with loaded(tmp_path, "curated", ScriptedModel([notes, "noted"])) as setup:
+        await setup.say("run", "I am Rosebud.")
+    memories = tmp_path / ".recollect" / "memories"
+    (memories / "USER.md.0123456789ab.bak").write_text("Her name is Rosebud.")
+    (memories / "pending.json").write_text("[]")
+    write_notes(tmp_path, "MEMORY.md", "Uses make.")
+    async with loaded(tmp_path, mode, ScriptedModel("fine")) as setup:
+        report = await setup.runtime.erase()
+        assert await setup.transcript() == []
+        assert (await setup.say("run", "hello")).saved
+        url = setup.gateway.url
+    assert b"Rosebud" not in read_tree(tmp_path)
+    names = ["USER.md", "USER.md.0123456789ab.bak", "changes.jsonl", "pending.json"]
+    assert [Path(path).name for path in report.files] == names
+    assert report.rows.counts["messages"] == 4
+    own_notes, *others = report.not_reached
+    assert own_notes.startswith(f"{memories / 'MEMORY.md'}: ")
+    assert [url in other and "'ada'" in other for other in others] == [True] * (mode == "memory_gateway")
+
+
+async def test_erasing_reports_no_files_when_there_is_no_curated_folder(tmp_path: Path) -> None:
+    """A second erasure finds nothing, and raises nothing; links are followed to what they name."""
+    async with loaded(tmp_path, "curated", ScriptedModel("fine")) as setup:
+        assert (await setup.runtime.erase()).files == ()
+        memories = tmp_path / ".recollect" / "memories"
+        memories.mkdir()
+        (tmp_path / "user.md").write_text("Her name is Rosebud.")
+        (memories / "USER.md").symlink_to(tmp_path / "user.md")
+        assert (await setup.runtime.erase()).to_dict()["files"] == [str(memories / "USER.md")]
+        assert (await setup.runtime.erase()).files == ()
+    assert b"Rosebud" not in read_tree(tmp_path)
+
+
+async def test_file_stays_erased_when_a_run_was_under_way(tmp_path: Path) -> None:
+    """What the model wanted to note is not written after the erasure, and the session keeps nothing."""
+    call = call_to_add("Her name is Rosebud.", "user")
+    model = ScriptedModel(["fine", [call], "noted"], chunk_size=2)
+    async with loaded(tmp_path, "curated", model) as setup:
+        await setup.say("run", "hello")
+        stream = setup.runtime.loop.stream("I am Rosebud.", "s1")
+        async for event in stream:
+            if event.type == "tool_result":
+                await setup.runtime.erase()
+        result = await stream.result()
+        assert (result.text, result.saved) == ("noted", False)
+        assert await setup.transcript() == []
+    assert b"Rosebud" not in read_tree(tmp_path)

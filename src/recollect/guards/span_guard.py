@@ -48,8 +48,8 @@ class SpanGuard(StreamGuard):
     """Finds spans in text and writes something else in their place; `find` may abort instead.
 
     It looks at texts, reasoning, names and URLs of files, at names and ids of tool calls, and at all texts
-    and whole numbers in the arguments and the results of tools; not into files, and not at metadata. With long
-    text `find` and `report` are called in a thread.
+    and whole numbers in the arguments and the results of tools; not into files, and not at metadata. With
+    long text `find` and `report` are called in a thread.
     """
 
     holdback_limit: int = DEFAULT_HOLDBACK

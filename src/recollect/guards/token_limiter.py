@@ -95,12 +95,12 @@ class TokenLimiterProcessor(StreamGuard):
             ctx.abort(f"the prompt is {excess} tokens longer than the limit of {self._limit}")
         droppable = _find_droppable_units(messages)
         history = sum(costs[place] for unit in droppable for place in unit)
-        shown, saved = self._shorten_memory(messages, excess - history)
-        if excess - history > saved:
+        needed = excess - history
+        shown, saved = self._shorten_memory(messages, needed)
+        if needed > saved:
             ctx.abort(
-                f"instructions, system messages and this turn alone are {excess - history - saved} tokens "
-                f"longer than the limit of {self._limit}; none of them may be left out: raise the limit, or "
-                "shorten them"
+                f"instructions, system messages and this turn alone are {needed - saved} tokens longer than "
+                f"the limit of {self._limit}; none of them may be left out: raise the limit, or shorten them"
             )
         excess -= saved
         for unit in droppable:
@@ -111,10 +111,17 @@ class TokenLimiterProcessor(StreamGuard):
             excess -= sum(costs[place] for place in unit)
         return [message for message in shown if message is not None]
 
-    def _shorten_memory(self, messages: Sequence[Message], excess: int) -> tuple[list[Message | None], int]:
-        """Shorten what memory shows, or leave it out, before a run is stopped; return what that saves."""
+    def _shorten_memory(self, messages: Sequence[Message], needed: int) -> tuple[list[Message | None], int]:
+        """Shorten what memory shows, or leave it out, before a run is stopped; return what that saves.
+
+        If it must be shortened, half of the room is left for the history.
+        """
         shown: list[Message | None] = [*messages]
         saved = 0
+        if needed <= 0:
+            return shown, saved
+        room = sum(self._count(message) for message in messages if message.kind in _MEMORY_KINDS) - needed
+        excess = needed + max(room, 0) // 2
         for kind in _MEMORY_KINDS:
             for place, message in enumerate(messages):
                 if message.kind == kind and saved < excess:

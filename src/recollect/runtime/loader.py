@@ -20,6 +20,7 @@ from recollect.memory.user_state import UserStateGuard
 from recollect.runtime.config.file import FOLDER
 from recollect.runtime.config.guards_and_tools import check_names, load_tools, make_guards
 from recollect.runtime.config.settings import RuntimeConfig, load_config
+from recollect.runtime.erasure import FolderErasure, erase_folder
 from recollect.runtime.loop import LIMIT_ANSWER, AgentLoop, SyncAgentLoop
 from recollect.runtime.offline import OfflineAssistant
 from recollect.runtime.sessions.search import SessionSearch
@@ -69,6 +70,14 @@ class AgentRuntime:
             "memory": self.backend.status(),
         }
 
+    async def erase(self) -> FolderErasure:
+        """Erase the user: sessions and events, and in the curated folder `USER.md`, its log and queue.
+
+        The report names what was not reached: the model's own notes, and the copy at a gateway.
+        """
+        await self.wait_until_idle()
+        return await erase_folder(self.config, await self._handle.get())
+
     async def wait_until_idle(self) -> None:
         """Wait for all background persistence to finish."""
         await self._processor.wait_until_idle()
@@ -97,6 +106,7 @@ class AgentRuntime:
 class SyncAgentRuntime(ClosingFace[AgentRuntime]):
     """The methods of `AgentRuntime` for sync code: `runtime.sync`."""
 
+    erase = sync_method(AgentRuntime.erase)
     wait_until_idle = sync_method(AgentRuntime.wait_until_idle)
 
     @property

@@ -213,6 +213,24 @@ def test_db_vacuum_removes_traces_and_fails_when_the_file_is_busy(
     assert answer("db", "vacuum", "--store", url) == {"log": "done", "file": "done"}
 
 
+def test_erase_reaches_the_files_when_it_is_given_a_configuration(tmp_path: Path) -> None:
+    """The report names the files that went and what was not reached; a user is not named beside it."""
+    folder = tmp_path / ".recollect"
+    (folder / "memories").mkdir(parents=True)
+    for name in ("USER.md", "MEMORY.md"):
+        (folder / "memories" / name).write_text("Her name is Ada.")
+    (folder / "config.json").write_text("{}")
+    refused = invoke("erase", "--config", str(folder), text="n\n")
+    assert (refused.exit_code, "Erase everything about the user of" in refused.stderr) == (1, True)
+    done = invoke("erase", "--config", str(folder), "--yes")
+    assert f"  removed {folder}/memories/USER.md\n" in done.stdout
+    assert f"  not reached: {folder}/memories/MEMORY.md: the model's own notes" in done.stdout
+    assert answer("erase", "--config", str(folder), "--yes")["files"] == []
+    for wrong, words in ((("--config", str(folder), *ADA), "names the user"), ((), "give either --user")):
+        failed = invoke("erase", *wrong)
+        assert (failed.exit_code, words in failed.stderr) == (2, True)
+
+
 def test_the_store_url_comes_from_the_environment_when_none_is_given(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

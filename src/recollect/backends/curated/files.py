@@ -128,6 +128,16 @@ def remove_leftovers(folder: Path) -> None:
             path.unlink()
 
 
+def remove_file(path: Path) -> bool:
+    """Remove a file for good, the target of a link too; return whether there was one."""
+    with _translate_errors(path, "remove"):
+        found = [one for one in {Path(os.path.realpath(path)), path} if os.path.lexists(one)]
+        for one in found:
+            one.unlink()
+            _sync_folder(one.parent)
+    return bool(found)
+
+
 def _write_new(path: Path, data: bytes, like: FileContent | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(path, flags, _PRIVATE_FILE)

@@ -27,6 +27,7 @@ from recollect.backends.curated.files import (
     FileState,
     lock_folders,
     make_folder,
+    remove_file,
     remove_leftovers,
 )
 from recollect.backends.curated.journal import (
@@ -152,6 +153,17 @@ class CuratedFolder:
         if problems:
             raise combine_errors(problems)
         return made
+
+    def erase_user(self) -> list[Path]:
+        """Remove `USER.md` with its copies, the log and the queue, and return what was there.
+
+        The log and the queue quote both files. `MEMORY.md` stays: it has the model's own notes.
+        """
+        with self.lock():
+            user = self.files["user"].path
+            copies = sorted(self.path.glob(f"{user.name}.*.bak"))
+            paths = [user, *copies, self.journal.path, self.queue.path]
+            return [path for path in paths if remove_file(path)]
 
     def _list_folders(self) -> list[Path]:
         # A file may be a symlink into another folder, whose file others may link to as well.
