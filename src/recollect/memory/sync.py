@@ -25,4 +25,5 @@ class SyncMemory(ClosingFace[Memory]):
     restore_working_memory = sync_method(Memory.restore_working_memory)
     clear_working_memory = sync_method(Memory.clear_working_memory)
     backlog = sync_method(Memory.backlog)
+    prepare = sync_method(Memory.prepare)
     wait_until_idle = sync_method(Memory.wait_until_idle)
