@@ -3,10 +3,12 @@
 The models are local and answer at once, so only the work around them is measured.
 """
 
+import asyncio
 import gc
 import tracemalloc
 from pathlib import Path
 
+from benchmarks.harness.first_run import measure_stall
 from benchmarks.harness.machine import IN_MEMORY, describe_machine, is_in_memory, scratch_folder
 from benchmarks.harness.peers import make_bare_stream, make_bare_turn, make_instant_model
 from benchmarks.harness.replay import messages_of
@@ -51,13 +53,15 @@ _STREAM_GOALS = (
     ("of a local model through an agent, against Pydantic AI's bare stream", 0.5, "local", "bare"),
 )
 _LINEAR = 1.5  # how much faster than its length the memory of a stream may grow
+_STALL_LIMIT = 50  # milliseconds
+_PROCESSES = 3
 _LAST = 10
 _PROCESSORS = 5
 _CHUNK = "word "
 _PROMPT, _REPLY = SampleTexts().turns(1)[0]
 _OURS, _APART = Scope(1, "user", "conversation"), Scope(1, "user", "apart")
 # Where each part begins, as a share of the time that a full run takes.
-_STARTS = {"a turn": 0.0, "streaming": 0.3, "memory of a stream": 0.7}
+_STARTS = {"a turn": 0.0, "streaming": 0.3, "the first turn": 0.68, "memory of a stream": 0.7}
 
 
 class PassThrough(Processor):
@@ -80,6 +84,8 @@ async def run(sizes: TurnSizes, *, show: Show) -> Report:
         if is_in_memory(folder):
             found.notes.append(IN_MEMORY)
     found.add(await _measure_stream(sizes, begin("streaming")))
+    begin("the first turn")
+    found.add(await asyncio.to_thread(_measure_first_turn))
     begin("memory of a stream")
     found.add(await _measure_memory(sizes.short_stream, sizes.long_stream))
     show("done", 1)
@@ -169,6 +175,22 @@ async def _measure_stream(sizes: TurnSizes, tick: Tick) -> Part:
         for name, limit, ours, other in _STREAM_GOALS
     ]
     return Part(goals, {"streaming": figures_of(found)})
+
+
+def _measure_first_turn() -> Part:
+    """Start new processes, and find how long their first turns stall the event loop; the best counts."""
+    prepared, other = (
+        [measure_stall(is_prepared=is_prepared) for _ in range(_PROCESSES)] for is_prepared in (True, False)
+    )
+    goal = at_most(
+        "The longest stall of the event loop in a process's first turn, after `prepare`",
+        _STALL_LIMIT,
+        min(prepared),
+        unit=" ms",
+        ours=f"{min(prepared):,.0f} ms",
+        other=f"{min(other):,.0f} ms without it",
+    )
+    return Part([goal], {"first_turn_stall_ms": {"prepared": prepared, "other": other}})
 
 
 async def _measure_memory(short: int, long: int) -> Part:

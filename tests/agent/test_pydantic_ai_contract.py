@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from pydantic_ai import direct
 from pydantic_ai import messages as pa
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import Tool
 from tests.support.syntax import parsed
 
 import recollect
+from recollect.agent.http_clients import share_between_loops
 
 pytestmark = pytest.mark.anyio
 
@@ -188,7 +191,7 @@ def test_pydantic_ai_is_imported_by_the_provider_alone() -> None:
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pydantic_ai"))
         or (isinstance(node, ast.Import) and any(name.name.startswith("pydantic_ai") for name in node.names))
     }
-    assert importing == {"agent/provider.py"}
+    assert importing == {"agent/asking.py", "agent/provider.py"}
 
 
 async def _consumed(script: Script, error: Exception | None = None) -> None:
@@ -208,3 +211,13 @@ def _names_in_source() -> list[tuple[str, str]]:
                 found.append((str(path), node.id))
     assert found
     return found
+
+
+def test_provider_has_one_client_that_can_be_replaced() -> None:
+    """These private names let a model be asked from several event loops; `http_clients` uses them."""
+    provider = OpenAIProvider(base_url="http://127.0.0.1:9", api_key="none")
+    for name in ("_own_http_client", "_http_client_factory", "_own_client_loop", "_set_http_client"):
+        assert hasattr(provider, name)
+    assert hasattr(Model, "_refresh_http_client")
+    share_between_loops(OpenAIChatModel("tiny", provider=provider))
+    assert getattr(provider.client, "_client") is getattr(provider, "_own_http_client")  # noqa: B009 - private names

@@ -197,3 +197,19 @@ async def test_store_is_closed_when_its_threads_cannot_be_made(
     with pytest.raises(StorageError):
         await memory.list_threads()
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.filterwarnings("ignore:asynchronous generator:ResourceWarning")  # each run is one
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_memory_goes_on_when_its_loop_has_shut_its_generators_down(sqlite_url: str, kind: str) -> None:
+    """Some frameworks do that before the end: nothing that was stored is lost, and more can be."""
+
+    async def run() -> list[tuple[str, str]]:
+        async with Memory(sqlite_url if kind == "file" else None, last_messages=None) as memory:
+            agent = Agent(model_of("ok"), memory=memory)
+            for prompt in ("a", "b"):
+                assert (await agent.generate(prompt, **ADA)).saved
+                await asyncio.get_running_loop().shutdown_asyncgens()
+            return texts(await memory.get_messages(**ADA))
+
+    assert asyncio.run(run()) == [("user", "a"), ("assistant", "ok"), ("user", "b"), ("assistant", "ok")]

@@ -1,5 +1,7 @@
 """The agent: a model, tools, and one pipeline of guards and memory around them."""
 
+import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -9,7 +11,7 @@ from recollect.agent.prompt import Prompt, check_run_id, get_last_shown, note_sh
 from recollect.agent.result import Event, Result
 from recollect.agent.run import AgentRun, OnMemoryError, RunSettings
 from recollect.agent.stream import RunStream, SyncStream
-from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin
+from recollect.concurrency.sync_face import ClosingFace, PortalHolder, as_twin, sync_method
 from recollect.errors import InvalidArgumentError, requires_extra
 from recollect.memory.memory import Memory
 from recollect.messages import Message, new_message_id
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _DEFAULT_MAX_STEPS = 20
+_PROVIDER_MODULE = "recollect.agent.provider"
 
 
 class Agent:
@@ -87,6 +90,8 @@ class Agent:
 
         `context` is for the run's processors, which read it as `ctx.context`.
         """
+        if self._provider is None:
+            await self._load_provider()
         run = self._new_run(
             prompt,
             run_id,
@@ -125,6 +130,15 @@ class Agent:
             save_partial=save_partial,
         )
         return RunStream(run, raise_on_tripwire=raise_on_tripwire, note=partial(note_shown, self))
+
+    async def prepare(self) -> None:
+        """Load now what the first run would load: the model layer, the store and the built-in embedder.
+
+        Call it when a service starts, on the event loop that serves.
+        """
+        await self._load_provider()
+        for memory in self._memories:
+            await memory.prepare()
 
     def get_last_messages(self) -> list[Message]:
         """Return the last prompt that the model was shown in this task."""
@@ -187,11 +201,19 @@ class Agent:
         state = RunState(name, ids, Trace(), self._instructions, context=_check_context(context))
         return AgentRun(settings, PipelineRun(self._input_side, self._output_side, state), messages)
 
+    async def _load_provider(self) -> None:
+        """Make the provider; the imports that it needs take a second, so others go on meanwhile."""
+        if _PROVIDER_MODULE in sys.modules and not isinstance(self._model, str):
+            self._get_provider()
+        else:
+            await asyncio.to_thread(self._get_provider)
+
     def _get_provider(self) -> "ModelProvider":
         if self._provider is None:
             with requires_extra("agent"):
                 from recollect.agent.provider import ModelProvider
-            self._provider = ModelProvider(self._model, self._tools)
+            made = ModelProvider(self._model, self._tools)
+            self._provider = self._provider or made  # another thread may have been faster
         return self._provider
 
 
@@ -234,6 +256,7 @@ class SyncAgent(ClosingFace[Agent]):
 
     generate = _make_generate(Agent.generate)
     stream = _make_stream(Agent.stream)
+    prepare = sync_method(Agent.prepare)
 
     def get_last_messages(self) -> list[Message]:
         """Return the last prompt that the model was shown in this task."""

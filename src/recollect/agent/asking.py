@@ -15,8 +15,11 @@ from recollect.errors import ModelAnswerError, ModelError, ModelNotAskableError
 
 T = TypeVar("T")
 
-MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError)
-"""What a model of Pydantic AI raises; one that cannot stream fails with a bare assertion."""
+MODEL_FAULTS = (exceptions.AgentRunError, exceptions.UserError, AssertionError, RuntimeError)
+"""What a model of Pydantic AI raises.
+
+One that cannot stream fails with a bare assertion, an HTTP client of another event loop with a RuntimeError.
+"""
 
 _NOT_ASKED_FOR = "the model that a processor asked did not answer with what was asked for"
 _FENCE = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The one file that imports Pydantic AI: models, providers and tool schemas come from there.
+"""Pydantic AI's models, providers and tool schemas; only this file and `asking.py` import it.
 
 We use only its model layer (`pydantic_ai.direct`), one request at a time. Its agent loop runs tools and keeps
 history by itself, without our guards, and some of its hooks released text that another had redacted. So the
@@ -14,6 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.tools import Tool
 
 from recollect.agent.asking import MODEL_FAULTS, ask_local_model, ask_model
+from recollect.agent.http_clients import refresh_client, share_between_loops
 from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
 from recollect.agent.tools import BrokenCall, RunnableTool, run_tool
@@ -84,6 +85,7 @@ async def _request(
     model: Model, request: list[pa.ModelMessage], parameters: ModelRequestParameters
 ) -> AsyncGenerator[ModelPart]:
     try:
+        refresh_client(model)
         async with direct.model_request_stream(model, request, model_request_parameters=parameters) as stream:
             async for event in stream:
                 if text := _get_text(event):
@@ -129,13 +131,16 @@ def resolve_model(model: object) -> Model | LocalModel:
     if model == "offline":
         return OfflineModel()
     if isinstance(model, Model | LocalModel):
-        return cast("Model | LocalModel", model)
+        found = cast("Model | LocalModel", model)
+        if isinstance(found, Model):
+            share_between_loops(found)
+        return found
     if not isinstance(model, str):
         raise InvalidArgumentError(
             "model", f"must be a name, a Pydantic AI model or 'offline', not {model!r:.60}"
         )
     try:
-        return infer_model(model)
+        return resolve_model(infer_model(model))
     except (exceptions.UserError, ImportError, ValueError) as error:
         raise ModelUnavailableError(f"{error} (or use model='offline', which needs nothing)") from error
 

@@ -334,6 +334,12 @@ class Memory:
         """Return if the store can be opened and read, for readiness checks; raise `StorageError` if not."""
         await (await self._handle.get()).ping()
 
+    async def prepare(self) -> None:
+        """Open the store now, and load the built-in embedder if recall uses it; the first use would."""
+        await self._handle.get()
+        if self._recall is not None:
+            await self._get_recaller().prepare()
+
     async def wait_until_idle(self) -> None:
         """Wait for background tasks: updates of working memory, and search rows of saved messages."""
         if self._working_memory is not None:

@@ -26,4 +26,5 @@ class SyncMemory(ClosingFace[Memory]):
     clear_working_memory = sync_method(Memory.clear_working_memory)
     ping = sync_method(Memory.ping)
     backlog = sync_method(Memory.backlog)
+    prepare = sync_method(Memory.prepare)
     wait_until_idle = sync_method(Memory.wait_until_idle)

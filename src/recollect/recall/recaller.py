@@ -119,6 +119,14 @@ class Recaller:
         async with cache.open_index(scope, store) as index:  # a hit was gone: others take its place
             return await self._rank_and_read(search, index, vector, store)
 
+    async def prepare(self) -> None:
+        """Load what the first search would: word analysis, and the built-in embedder; no request is sent."""
+        from recollect.recall.embedding.minilm import MiniLM
+
+        await asyncio.to_thread(parse_question, "ready", now())
+        if self._embedder is not None and self._embedder.model_id == MiniLM.model_id:
+            await self._embedder.embed_query("ready")
+
     def schedule_indexing(self, scope: Scope, store: Store) -> None:
         """Write the search rows of the user's new messages in the background; returns at once."""
         self._get_indexer().schedule(scope, store)

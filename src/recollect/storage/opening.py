@@ -185,10 +185,16 @@ Prepare: TypeAlias = Callable[[Store], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Opened:
-    """A store of one event loop, and the generator that closes it, if we opened it."""
+    """A store of one event loop, whether we opened it, and the generator that closes it with the loop."""
 
     store: Store
+    is_ours: bool
     closing: AsyncGeneratorType[None, None] | None
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether the loop has closed its generators, and goes on nevertheless."""
+        return self.closing is not None and self.closing.ag_frame is None
 
 
 class StoreHandle:
@@ -221,7 +227,7 @@ class StoreHandle:
         """Return the store for the running event loop."""
         loop = asyncio.get_running_loop()
         opened = self._opened.get(loop)
-        if opened is not None:
+        if opened is not None and not opened.was_shut_down:
             return opened.store
         with self._lock.value:
             self._check_new_loop(loop)
@@ -294,16 +300,22 @@ def _check_source(store: object) -> Store | Opening:
 
 async def _open_source(source: Store | Opening) -> _Opened:
     if isinstance(source, Store):
-        return _Opened(source, None)
+        return _Opened(source, is_ours=False, closing=None)
     store = await source
+    # What is in memory would be lost if the loop closed its generators and went on; it needs no closing. A
+    # loop that has closed them takes no further ones.
+    if source.is_in_memory or getattr(asyncio.get_running_loop(), "_asyncgens_shutdown_called", False):
+        return _Opened(store, is_ours=True, closing=None)
     closing = cast("AsyncGeneratorType[None, None]", _close_with_loop(store))
     await anext(closing)
-    return _Opened(store, closing)
+    return _Opened(store, is_ours=True, closing=closing)
 
 
 async def _close(opened: _Opened) -> None:
     if opened.closing is not None:
         await opened.closing.aclose()
+    elif opened.is_ours:
+        await opened.store.close()
 
 
 async def _close_with_loop(store: Store) -> AsyncGenerator[None]:
