@@ -149,7 +149,8 @@ def test_invalid_gateway_configuration_fails_loading(tmp_path: Path) -> None:
     """Before anything is opened."""
     file = tmp_path / "config.json"
     file.write_text(
-        '{"memory": {"mode": "memory_gateway", "gateway": {"baseUrl": "http://127.0.0.1:9"}}}', "utf-8"
+        '{"memory": {"mode": "memory_gateway", "gateway": {"baseUrl": "http://127.0.0.1", "userKey": "k"}}}',
+        "utf-8",
     )
     with pytest.raises(ConfigError, match=r"memory\.gateway\.userId: is missing or empty"):
         EngineLoader(file).load()
