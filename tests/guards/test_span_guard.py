@@ -251,3 +251,9 @@ def test_what_was_only_open_is_swallowed_until_it_is_not() -> None:
         )
     held = HoldBack(Open(lambda text: text.find("<"), limit=12), context(new_run()))
     assert held.feed(text) + held.finish() == "so [REDACTED]"
+
+
+async def test_second_long_match_is_replaced_when_the_stream_ends_with_it() -> None:
+    """What stands after a match that was given up may be one that is too long as well."""
+    chunks = ["sk-" + "7" * 400, " sk-" + "7" * 40]
+    assert await streamed(KeyGuard(limit=8), chunks) == "[REDACTED] [REDACTED]"
