@@ -56,7 +56,7 @@ def _worlds(opened: OpenStore) -> list[World]:
 TENANTS = ("None", "int", "text")
 """Which tenant the stranger is in `_worlds`, in that order."""
 
-EXEMPT = {"clock", "close", "engine_name", "is_in_memory", "sync"}
+EXEMPT = {"clock", "close", "ping", "purge", "engine_name", "is_in_memory", "sync"}
 """What is about the store and not about anybody's data."""
 
 TENANT_WIDE = {"delete_message_number", "delete_message", "list_users"}
