@@ -10,8 +10,9 @@ from typing import Any, LiteralString, NamedTuple, TypeVar, cast
 
 from recollect.messages import Message
 from recollect.scope import Scope
-from recollect.storage.engine import Results, Row, Statement, Step, StorageEngine, Work
+from recollect.storage.engine import BUSY_SECONDS, Results, Row, Statement, Step, StorageEngine, Work
 from recollect.storage.postgres.connection import Connection
+from recollect.storage.records import Purge
 from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import MEMORY, Database, prepare
 from recollect.storage.sqlite.engine import SqliteEngine
@@ -45,9 +46,9 @@ class Recorder:
         """Record and run a writing transaction."""
         return await self._engine.write(self._record(work), tenant=tenant, heavy=heavy)
 
-    async def purge(self) -> None:
+    async def purge(self, *, everything: bool = False) -> Purge:
         """Call the engine."""
-        await self._engine.purge()
+        return await self._engine.purge(everything=everything)
 
     async def close(self) -> None:
         """Close the engine."""
@@ -86,7 +87,7 @@ class Recording(NamedTuple):
 
 async def record(turns: Sequence[tuple[str, str]], scopes: Sequence[Scope]) -> Recording:
     """Append turns to the scopes' threads in rotation in a new store, and record all statements."""
-    recorder = Recorder(await SqliteEngine.open(MEMORY))
+    recorder = Recorder(await SqliteEngine.open(MEMORY, BUSY_SECONDS, max_vacuum_bytes=0))
     async with Store(recorder) as store:
         for number, turn in enumerate(turns):
             await store.append_turn(messages_of(turn), scope=scopes[number % len(scopes)])

@@ -21,7 +21,7 @@ from benchmarks.harness.server import Server
 from benchmarks.sizes import RecallSizes
 from recollect.recall.embedding.embedder import CheckedEmbedder
 from recollect.recall.index.cache import MAX_MESSAGES
-from recollect.storage.engine import Statement
+from recollect.storage.engine import BUSY_SECONDS, Statement
 from recollect.storage.opening import open_store
 from recollect.storage.records import MessageTerms, SearchRow
 from recollect.storage.sqlite.connection import MEMORY
@@ -147,7 +147,7 @@ async def postgres_stores(
 
 async def _record_reading() -> list[Statement]:
     """Record the statements of the first read of a user's rows."""
-    recorder = Recorder(await SqliteEngine.open(MEMORY))
+    recorder = Recorder(await SqliteEngine.open(MEMORY, BUSY_SECONDS, max_vacuum_bytes=0))
     async with Store(recorder) as store:
         await store.search_rows(limit=MAX_MESSAGES, scope=SEARCHED)
     return recorder.transactions[-1]
