@@ -31,6 +31,4 @@ def feed_in_slices(feed: Callable[[str], str], text: str) -> str:
     """Return what a stream returns for a text, which is the same however the text is chunked."""
     if len(text) <= STREAM_SLICE:
         return feed(text)
-    return "".join(
-        feed(text[start : start + STREAM_SLICE]) for start in range(0, len(text), STREAM_SLICE)
-    )
+    return "".join(feed(text[start : start + STREAM_SLICE]) for start in range(0, len(text), STREAM_SLICE))

@@ -168,7 +168,9 @@ class Verdict(NamedTuple):
 
 def find_injections(text: str) -> Verdict:
     """Return what rules and words say about a text, in order, with the score of the whole."""
-    evidence = [one for start, end in split_into_slices(text, _SLICE) for one in _gather_from_slice(text, start, end)]
+    evidence = [
+        one for start, end in split_into_slices(text, _SLICE) for one in _gather_from_slice(text, start, end)
+    ]
     return _conclude(Verdict([], 0.0, evidence), [_to_detection(one, one.odds) for one in evidence])
 
 
