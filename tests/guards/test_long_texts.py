@@ -1,4 +1,4 @@
-"""One long text delays nobody else: it is read in slices, in a thread, in linear time, with the same result."""
+"""One long text delays nobody else: it is read in slices, in a thread, and with the same result."""
 
 import re
 import threading
