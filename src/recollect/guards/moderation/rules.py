@@ -61,7 +61,18 @@ def find_by_rules(text: str) -> list[Detection]:
         for start, end in split_into_slices(text, _SLICE)
         for detection in _find_in_slice(text, max(start - _OVERLAP, 0), end)
     }
-    return sorted(found, key=lambda detection: (detection.start, detection.end, detection.type))
+    return _drop_inner(sorted(found, key=lambda one: (one.start, -one.end, one.type, -one.score)))
+
+
+def _drop_inner(found: list[Detection]) -> list[Detection]:
+    """Leave out what lies within another detection of its category."""
+    ends: dict[str, int] = {}
+    kept: list[Detection] = []
+    for one in found:
+        if one.end > ends.get(one.type, -1):
+            kept.append(one)
+            ends[one.type] = one.end
+    return kept
 
 
 def count_work(text: str) -> int:
