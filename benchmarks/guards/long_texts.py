@@ -16,7 +16,7 @@ _MILLI = 1e3
 
 
 class LongTextFigures(TypedDict):
-    """Seconds for the tool result; by text, how much later the slowest greeting came, and the prompt's time."""
+    """Seconds of the tool result; by text, how much later the slowest greeting came, and the prompt took."""
 
     tool_result_seconds: float
     delay_milliseconds: dict[str, float]

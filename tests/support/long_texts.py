@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ async def measure_delay(text: str) -> Delay:
 
 
 @asynccontextmanager
-async def _greet_meanwhile(agent: Agent) -> AsyncIterator[Sequence[float]]:
+async def _greet_meanwhile(agent: Agent) -> AsyncGenerator[Sequence[float]]:
     """Greet again and again; the list has how long each took."""
     seconds: list[float] = []
     done = asyncio.Event()

@@ -195,7 +195,7 @@ async def test_judge_may_be_async_and_is_spared_what_the_rules_find() -> None:
 
 async def test_model_is_asked_for_typed_scores() -> None:
     """A model that was given judges by one request; what it is shown is fenced as data."""
-    judge = NotingModel({"hate": 0.9})
+    judge = NotingModel({"response": {"hate": 0.9}})
     agent = Agent(model_of("never said"), input_processors=[ModerationProcessor(judge=judge.model)])
     result = await agent.generate("something subtle")
     assert result.tripwire
@@ -204,7 +204,8 @@ async def test_model_is_asked_for_typed_scores() -> None:
     assert "something subtle" in prompt
     assert "<memory label=" in prompt
     calm = Agent(
-        model_of("fine"), input_processors=[ModerationProcessor(judge=NotingModel({"hate": 0.1}).model)]
+        model_of("fine"),
+        input_processors=[ModerationProcessor(judge=NotingModel({"response": {"hate": 0.1}}).model)],
     )
     assert (await calm.generate("something subtle")).text == "fine"
 

@@ -53,7 +53,7 @@ def find_encoded(text: str) -> Iterator[Encoded]:
 
 
 def _find_percent(text: str) -> Iterator[tuple[int, int]]:
-    """Find URL escapes with the word before them; looked for from there, most of a text would be read twice."""
+    """Find URL escapes with the word before them; looked for from there, text would be read often."""
     place = 0
     for match in _PERCENT.finditer(text):
         before = text[max(match.start() - _LONGEST_WORD, place) : match.start()][::-1]

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Literal, TypeAlias, cast, get_args
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
-from recollect.guards.moderation.rules import CATEGORIES, find_by_rules
+from recollect.guards.moderation.rules import CATEGORIES, count_work, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
@@ -77,7 +79,10 @@ class ModerationProcessor(Processor):
     async def _flag(self, messages: list[Message], ctx: RunContext, what: str) -> set[str]:
         """Return the ids of what is to be left out; report, and stop the run if that is the strategy."""
         spoken = [message for message in messages if message.text]
-        found = {message.id: self._apply_rules(message.text) for message in spoken}
+        found = {
+            message.id: await run_by_size(count_work(message.text), partial(self._apply_rules, message.text))
+            for message in spoken
+        }
         if spoken and not any(found.values()):
             text = "\n\n".join(message.text for message in spoken)
             judged = [
