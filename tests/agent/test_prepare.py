@@ -47,12 +47,13 @@ def test_others_go_on_when_the_first_run_loads_the_model_layer(tmp_path: Path) -
 
 async def test_store_is_open_and_the_tools_are_known_after_prepare(sqlite_url: str) -> None:
     """Nothing is left for the first run, and mistakes are raised now."""
-    async with Memory(sqlite_url) as memory:
-        agent = Agent(model_of("fine"), memory=memory)
-        assert is_unopened(memory)
-        await agent.prepare()
-        assert not is_unopened(memory)
-        assert (await agent.generate("hi", **ADA)).text == "fine"
+    memory = Memory(sqlite_url)
+    agent = Agent(model_of("fine"), memory=memory)
+    assert is_unopened(memory)
+    await agent.prepare()
+    assert not is_unopened(memory)
+    assert (await agent.generate("hi", **ADA)).text == "fine"
+    await memory.close()
     with pytest.raises(InvalidArgumentError, match="tools"):
         await Agent(model_of("never said"), tools=[lambda: None]).prepare()
     with pytest.raises(ModelUnavailableError):

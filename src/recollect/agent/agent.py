@@ -91,6 +91,7 @@ class Agent:
         `context` is for the run's processors, which read it as `ctx.context`.
         """
         if self._provider is None:
+            parse_prompt(prompt, "run")  # a mistake in it is raised before the model is loaded
             await self._load_provider()
         run = self._new_run(
             prompt,

@@ -24,6 +24,8 @@ class FolderErasure:
             "counts": dict(self.rows.counts),
             "total": self.rows.total,
             "epoch": self.rows.epoch,
+            "log": self.rows.log,
+            "file": self.rows.file,
             "files": list(self.files),
             "not_reached": list(self.not_reached),
         }

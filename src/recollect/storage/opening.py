@@ -238,8 +238,9 @@ class StoreHandle:
 
     async def _open_once(self, loop: _Loop) -> _Opened:
         with self._lock.value:
-            if loop in self._opened:
-                return self._opened[loop]
+            opened = self._opened.get(loop)
+            if opened is not None and not opened.was_shut_down:
+                return opened
             if loop not in self._opening:
                 self._opening[loop] = loop.create_task(self._open(loop))
                 self._opening[loop].add_done_callback(retrieve_exception)

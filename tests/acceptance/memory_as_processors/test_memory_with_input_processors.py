@@ -24,10 +24,10 @@ async def test_prompt_injection_blocked_before_memory_access(mode: Mode, sqlite_
         await answer(Agent(model, memory=memory), mode, "Hi!")
         await memory.wait_until_idle()
     before, asked, read = dump(sqlite_url), [*embedder.asked], [*embedder.read]
-    async with Memory(sqlite_url, semantic_recall=True, embedder=embedder, **ADA) as memory:
-        agent = Agent(model, input_processors=[PromptInjectionDetector(strategy="block"), memory])
-        result = await answer(agent, mode, ATTACK)
-        assert is_unopened(memory)
+    memory = Memory(sqlite_url, semantic_recall=True, embedder=embedder, **ADA)
+    agent = Agent(model, input_processors=[PromptInjectionDetector(strategy="block"), memory])
+    result = await answer(agent, mode, ATTACK)
+    assert is_unopened(memory)
     assert result.tripwire
     assert result.tripwire.processor_id == "prompt-injection-detector"
     assert result.text == ""

@@ -105,31 +105,39 @@ class TestOutput:
         assert "all fields" in model.prompts[0]
 
     @pytest.mark.parametrize(
-        ("answer", "problem"),
+        ("answer", "requests", "problem"),
         [
-            (ModelError("the model failed"), "ModelError: the model failed"),
-            (KeyError("I am Ann"), "KeyError"),
-            ({"shoe": 44}, "'shoe' is not a field"),
-            ("text", "must return a dict"),
-            (None, "must return a dict"),
-            ({"name": float("nan")}, "not JSON (ValueError)"),
-            ({"name": {1, 2}}, "not JSON (TypeError)"),
-            ({"name": "x" * 1_000_000}, "at most 65,536"),
-            ({"name": json.loads("[" * 70 + "1" + "]" * 70)}, "nested deeper"),
-            (ModelUnavailableError("no key"), None),
+            (ModelError("the model failed"), 1, "ModelError: the model failed"),
+            (KeyError("I am Ann"), 1, "KeyError"),
+            ({"shoe": 44}, 2, "'shoe' is not a field"),
+            ("text", 2, "must return a dict"),
+            (None, 2, "must return a dict"),
+            ({"name": float("nan")}, 2, "not JSON (ValueError)"),
+            ({"name": {1, 2}}, 2, "not JSON (TypeError)"),
+            ({"name": "x" * 1_000_000}, 1, "at most 65,536"),
+            ({"name": json.loads("[" * 70 + "1" + "]" * 70)}, 1, "nested deeper"),
+            (ModelUnavailableError("no key"), 1, None),
         ],
         ids=range(10),
     )
     async def test_handles_extraction_failures(
-        self, store: Store, caplog: pytest.LogCaptureFixture, answer: object, problem: str | None
+        self,
+        store: Store,
+        caplog: pytest.LogCaptureFixture,
+        answer: object,
+        requests: int,
+        problem: str | None,
     ) -> None:
-        """The old fields stay; log and trace say why, and do not quote what was said."""
+        """The old fields stay; log and trace say why, and do not quote what was said.
+
+        A wrong answer is asked for once more.
+        """
         await store.update_working_memory({"name": "Old"}, scope=HERS)
-        run, model = run_with(answer)
+        run, model = run_with(answer, answer)
         with caplog.at_level(logging.WARNING, logger="recollect"):
             await save(WorkingMemoryProcessor(store, template=TEMPLATE), turn(), run)
         assert (await store.get_working_memory(scope=HERS)).version == 1
-        assert len(model.prompts) == 1
+        assert len(model.prompts) == requests
         if problem is None:
             assert notes_of(run) == ["the extraction was skipped: no key"]
             assert (error_of(run), caplog.text) == (None, "")

@@ -100,7 +100,7 @@ def _make_guard(
     except UnicodeError:
         return Problem(key, "has an option that is not valid text")
     except TypeError as error:
-        # Python's words name the option and no value: "... missing 1 required argument: 'limit'".
+        # Python's words name the option and no value.
         return Problem(key, str(error).partition("() ")[2] or "has options that do not fit")
 
 
