@@ -6,7 +6,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from tests.support.contexts import context, new_run
-from tests.support.guards import EmailGuard, KeyGuard, KeywordBlocker, Moderation, SsnGuard, WordLimit
+from tests.support.guards import (
+    BlockGuard,
+    EmailGuard,
+    KeyGuard,
+    KeywordBlocker,
+    Moderation,
+    SsnGuard,
+    WordLimit,
+)
 from tests.support.profiles import examples
 from tests.support.strategies import chunked_texts, cleaned, streamed
 
@@ -64,6 +72,14 @@ async def test_equal_spans_of_two_guards_are_one_edit() -> None:
     """Guards that agree do not conflict."""
     both = Parallel(SsnGuard(name="a"), SsnGuard(name="b"))
     assert await cleaned(both, "it is 123-45-6789.") == "it is [REDACTED]."
+
+
+async def test_open_match_is_swallowed_as_by_the_guard_that_has_it() -> None:
+    """A block that never ends is written over by its own guard, whoever stands beside it."""
+    chunks = ["so: BEGIN1", *["secret " * 9] * 12]
+    alone = await streamed(BlockGuard(limit=40), chunks)
+    assert await streamed(Parallel(SsnGuard(), BlockGuard(limit=40)), chunks) == alone
+    assert "secret" not in alone
 
 
 def test_holdback_is_the_longest_of_the_members() -> None:

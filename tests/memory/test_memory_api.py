@@ -127,6 +127,16 @@ async def test_threads_are_made_when_given_to_the_memory(store: Store) -> None:
     }
 
 
+@pytest.mark.parametrize("recalls", [True, False])
+async def test_store_is_open_when_a_memory_is_prepared(store: Store, recalls: bool) -> None:  # noqa: FBT001 - a case
+    """With recall its embedder is loaded too; then the first use waits for neither."""
+    memory = Memory(store, user_id="ada", semantic_recall=recalls)
+    await memory.prepare()
+    await memory.ping()
+    assert (await memory.add_message("user", "hi")).text == "hi"
+    await memory.close()
+
+
 async def test_threads_may_be_given_whole(store: Store) -> None:
     """A thread of another memory keeps its title and metadata."""
     source = Memory(user_id="ada")

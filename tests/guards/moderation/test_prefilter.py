@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
         (r"[kc]ill?", {"il"}),
         ("", set[str]()),
         ("(?:tea|)time?", {"tim"}),
+        ("(poison) (?=tea)", {"poison"}),
     ],
 )
 def test_pieces_are_those_of_which_one_must_occur(pattern: str, needed: set[str]) -> None:
