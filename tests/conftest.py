@@ -65,13 +65,17 @@ def pytest_configure_node(node: Node) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, unless the profile is the long one; trace tests of covered rooms alone."""
+    """Leave out what takes long, unless the profile is the long one; trace tests of covered rooms alone.
+
+    Tests that compare costs are not traced either: tracing would be most of what they measure.
+    """
     late = set[pytest.Item]() if IS_LONG else {item for item in items if item.get_closest_marker("long")}
     if late:
         config.hook.pytest_deselected(items=list(late))
         items[:] = [item for item in items if item not in late]
     for item in items:
-        if not any(item.path.is_relative_to(TESTS / room) for room in COVERED):
+        is_covered = any(item.path.is_relative_to(TESTS / room) for room in COVERED)
+        if not is_covered or "_costs_" in item.name:
             item.add_marker("no_cover")
 
 
