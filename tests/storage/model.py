@@ -249,20 +249,21 @@ class ModelUser:
     # Removing
 
     def delete_messages(self, place: Place, ids: Sequence[str], *, all_threads: bool) -> int:
-        """Remove messages with their units."""
+        """Remove messages; with a tool call or result, all calls and results of its unit."""
         gone = 0
         for other, thread in self._of_app(place, all_threads=all_threads).items():
-            doomed = [
-                kept
-                for unit in thread.whole_units()
-                if any(kept.message.id in ids for kept in unit)
-                for kept in unit
-            ]
+            doomed: list[KeptMessage] = []
+            for unit in thread.whole_units():
+                wanted = [kept for kept in unit if kept.message.id in ids]
+                with_tools = any(kept.has_tools for kept in wanted)
+                doomed += [kept for kept in unit if kept in wanted or (with_tools and kept.has_tools)]
+                for kept in unit if with_tools else ():
+                    kept.unit = kept.position
             gone += self.threads[other].remove(doomed, self.now)
         return gone
 
     def delete_number(self, number: int) -> bool:
-        """Remove a message by its number, with its unit."""
+        """Remove a message by its number, as by its id."""
         for place, kept in self.all_messages():
             if kept.number == number:
                 return self.delete_messages(place, [kept.message.id], all_threads=False) > 0

@@ -35,6 +35,11 @@ class KeptMessage:
         """Return all that a reader can see of it; compare `facts_of`."""
         return _facts(self.message, place[2], self.position, self.number, self.run_id, self.expires_at)
 
+    @property
+    def has_tools(self) -> bool:
+        """Whether it is a tool call or a result."""
+        return bool(self.message.tool_calls or self.message.tool_results)
+
     def is_expired(self, now: datetime) -> bool:
         """Whether no reader may see it."""
         return self.expires_at is not None and self.expires_at <= now

@@ -7,6 +7,7 @@ notices a truncated file before it writes anything.
 
 import asyncio
 import json
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
@@ -45,13 +46,18 @@ if TYPE_CHECKING:
     from recollect.storage.export_reader import Export, ExportedThread
 
 
+_CHUNK = 5000  # messages that an export reads at a time
+
+
 class Transfer(StoreCore):
     """Exports and imports users."""
 
     async def export(self, *, scope: Scope) -> AsyncIterator[str]:
         """Yield everything stored about the user as JSON lines, from one snapshot of the database."""
-        for line in await self._read(partial(_export, scope, self._user_keys(scope)), scope, heavy=True):
-            yield line
+        for chunk in await self._read(partial(_export, scope, self._user_keys(scope)), scope, heavy=True):
+            for line in _unpack(chunk):
+                yield line
+            await asyncio.sleep(0)  # a reader that never waits lets others go on
 
     async def import_(
         self, lines: Iterable[str] | AsyncIterable[str], *, merge: bool = False, scope: Scope
@@ -67,20 +73,36 @@ class Transfer(StoreCore):
         return await self._write(work, scope, heavy=True)
 
 
-def _export(scope: Scope, keys: Params) -> Transaction[list[str]]:
-    names = ("all_threads", "all_messages", "list_memory", "get_state", "all_working_memory", "all_events")
-    found = yield Step([Statement(name, keys) for name in names], last=True)
-    threads, messages, memory, state, working_memory, events = found
-    lines = [
-        *_format_rows("thread", format_thread, threads),
-        *_format_rows("message", format_message, messages),
+def _export(scope: Scope, keys: Params) -> Transaction[list[bytes]]:
+    """Return the lines in packed chunks: the snapshot ends soon, and a million lines take little memory."""
+    names = ("all_threads", "list_memory", "get_state", "all_working_memory", "all_events")
+    found = yield Step(
+        [Statement("message_chunks", {**keys, "size": _CHUNK}), *(Statement(name, keys) for name in names)]
+    )
+    chunks, threads, memory, state, working_memory, events = found
+    head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
+    packed = [_pack([json.dumps(head), *_format_rows("thread", format_thread, threads)])]
+    count = len(threads)
+    for (numbers,) in chunks:
+        rows = yield from query("messages_of_chunk", {**keys, "numbers": numbers})
+        packed.append(_pack(_format_rows("message", format_message, rows)))
+        count += len(rows)
+    rest = [
         *_format_rows("memory entry", format_memory, memory),
         *_format_rows("state", format_state, state),
         *_format_rows("working memory", format_working_memory, working_memory),
         *_format_rows("event", format_event, events),
     ]
-    head = {"kind": "export", "format": FORMAT, "tenant_id": scope.tenant_id, "user_id": scope.user_id}
-    return [json.dumps(head), *lines, json.dumps({"kind": "end", "lines": len(lines)})]
+    packed.append(_pack([*rest, json.dumps({"kind": "end", "lines": count + len(rest)})]))
+    return packed
+
+
+def _pack(lines: Iterable[str]) -> bytes:
+    return zlib.compress("\n".join(lines).encode(), level=1)  # no line has a line break within
+
+
+def _unpack(chunk: bytes) -> list[str]:
+    return zlib.decompress(chunk).decode().split("\n")
 
 
 def _format_rows(kind: str, format_row: Callable[[Row], str], rows: list[Row]) -> Iterator[str]:

@@ -1,28 +1,23 @@
-"""Reading and deleting messages. Neither separates a tool call from its results: see `tool_pairs`."""
+"""Reading messages. No limit separates a tool call from its results: see `tool_pairs`."""
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import cast
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import Message
-from recollect.scope import Scope, TenantId
+from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged, query
-from recollect.storage.records import PrunedUser
-from recollect.storage.rows import decode_messages, to_micros
-from recollect.storage.turns import THREAD, build_cleanup, prefix_bounds, remove_expired
-from recollect.storage.users import raise_epoch, read_erase_epoch
+from recollect.storage.engine import Params, Row, Statement, Step, Transaction, query
+from recollect.storage.rows import decode_messages
+from recollect.storage.turns import prefix_bounds
+from recollect.storage.users import read_erase_epoch
 from recollect.validation import (
     MAX_POSITION,
-    check_flag,
     check_id,
     check_int,
     check_limit,
-    check_tenant,
-    check_time,
 )
 
 _MAX_IDS = 1000
@@ -92,7 +87,7 @@ class History(StoreCore):
 
         Ignores unknown ids. `thread_id=None` searches all threads of the app.
         """
-        _check_ids(ids)
+        check_ids(ids)
         check_int(with_previous, "with_previous", maximum=_MAX_IDS)
         check_int(with_next, "with_next", maximum=_MAX_IDS)
         work = partial(_read_around, scope, self._app_keys(scope), ids, (with_previous, with_next))
@@ -124,44 +119,6 @@ class History(StoreCore):
         """
         keys = self._app_keys(scope)
         return await self._read(partial(_read_turn, keys, check_id(run_id, "run_id")), scope)
-
-    async def delete_messages(self, ids: Sequence[str], *, scope: Scope) -> int:
-        """Delete messages with their whole units, and return how many were deleted.
-
-        A unit is a tool call, its results, and all messages between them. Ignores unknown ids.
-        `thread_id=None` searches all threads of the app.
-        """
-        _check_ids(ids)
-        work = partial(_delete, self._app_keys(scope), ids, scope.thread_id)
-        return await self._write(work, scope)
-
-    async def delete_message_number(self, number: int, *, tenant_id: TenantId) -> bool:
-        """Delete a message of any user of the tenant by its integer id; return whether it existed.
-
-        This look-up names no user. It is indexed, but on a sharded database it asks all shards.
-        """
-        check_int(number, "number")
-        tenant = Scope(check_tenant(tenant_id), "-")
-        params = {"tenant_id": tenant.tenant_key, "number": number, "now": self._now()}
-        return bool(await self._write(partial(_delete_number, params), tenant))
-
-    async def prune(self, before: datetime, *, dry_run: bool = False, scope: Scope) -> PrunedUser:
-        """Delete the user's messages from before a time, in all threads, and those that have expired.
-
-        A unit (a tool call up to its results) goes when all its messages are older. With `dry_run` it only
-        counts. Memory, state, working memory and events stay.
-        """
-        keys = self._user_keys(scope) | {"before": to_micros(check_time(before, "before"))}
-        return await self._write(
-            partial(_prune, keys, dry_run=check_flag(dry_run, "dry_run")), scope, heavy=True
-        )
-
-    async def clear_history(self, *, scope: Scope) -> int:
-        """Delete all threads of a user, in all apps, with their messages, working memory and events.
-
-        Returns what `count_user_history` counted. The user's own working memory stays.
-        """
-        return await self._write(partial(_clear, self._user_keys(scope)), scope, heavy=True)
 
 
 def _read_messages(name: str, params: Params) -> Transaction[list[Message]]:
@@ -262,83 +219,12 @@ def _find_place(keys: Params, message_id: str) -> Transaction[tuple[int, int]]:
     raise MemoryNotFoundError(f"thread {keys['thread_id']!r} has no message {message_id!r}")
 
 
-def _delete(
-    keys: Params, ids: Sequence[str], thread_id: str | None, number: int | None = None
-) -> Transaction[int]:
-    """Delete messages of a thread, or of all, by id; with a number, only the message that has it."""
-    _, found = yield Step(
-        (Statement("lock_user", keys), Statement("find_messages", {**keys, "ids": json.dumps(list(ids))}))
-    )
-    wanted = [row for row in found if number in (None, row[3]) and thread_id in (None, row[1])]
-    units: list[Params] = [
-        {**keys, "thread_id": name, "unit": unit}
-        for name, unit in sorted({(row[1], row[4]) for row in wanted})
-    ]
-    if not units:
-        raise Unchanged(0)
-    return (yield from _delete_units(keys, units))
-
-
-def _delete_units(keys: Params, units: Sequence[Params]) -> Transaction[int]:
-    """Delete whole units with their search rows, and return how many messages they had."""
-    gone = yield Step([Statement("delete_unit", unit) for unit in units])
-    numbers = [row[0] for rows in gone for row in rows]
-    threads = {tuple(unit[name] for name in THREAD) for unit in units}
-    yield Step(build_cleanup(keys, numbers, sorted(threads), updated_at=keys["now"]))
-    yield from raise_epoch(keys)
-    return len(numbers)
-
-
-def _delete_number(params: Params) -> Transaction[bool]:
-    rows = yield from query("find_number", params)
-    if not rows:
-        return False
-    user_id, app_id, project_id, thread_id, message_id = rows[0]
-    keys = {**params, "user_id": user_id, "app_id": app_id, "project_id": project_id}
-    return (yield from _delete(keys, [message_id], thread_id, cast("int", params["number"]))) > 0
-
-
-def _prune(keys: Params, *, dry_run: bool) -> Transaction[PrunedUser]:
-    _, old, expired = yield Step(
-        (
-            Statement("lock_user", keys),
-            Statement("old_threads", keys),
-            Statement("count_expired", keys),
-        )
-    )
-    found = PrunedUser(sum(row[-1] for row in old), expired[0][0])
-    if dry_run or found == (0, 0):
-        raise Unchanged(found)
-    yield from remove_expired(keys)
-    if old:
-        (gone,) = yield Step((Statement("delete_old", keys),))
-        yield Step(build_cleanup(keys, [row[0] for row in gone], [row[:3] for row in old]))
-        yield from raise_epoch(keys)
-    return found
-
-
-def _clear(keys: Params) -> Transaction[int]:
-    names = (
-        "count_user_history",
-        "count_messages",
-        "count_threads",
-        "count_thread_working_memory",
-        "count_events",
-    )
-    _, counted, *present = yield Step([Statement(name, keys) for name in ("lock_user", *names)])
-    if not any(rows[0][0] for rows in present):
-        raise Unchanged(0)
-    kinds = ("search_rows", "messages", "threads", "thread_working_memory", "events")
-    yield Step([Statement(f"delete_{kind}", keys) for kind in kinds])
-    yield from raise_epoch(keys)
-    return cast("int", counted[0][0])
-
-
 def _is_heavy(limit: int | None, offset: int = 0) -> bool:
     return limit is None or limit + offset > _QUICK_ROWS
 
 
-def _check_ids(ids: Sequence[str]) -> None:
+def check_ids(ids: Sequence[str]) -> None:
+    """Raise if it is not a list of message ids."""
     _check_list(ids, "ids")
     for message_id in ids:
         check_id(message_id, "ids")

@@ -5,6 +5,7 @@ scope it works on, keyword-only and required. Only `delete_message_number` and `
 they take a tenant. `ping`, `purge` and `close` are about the whole database.
 """
 
+from recollect.storage.deletion import Deletion
 from recollect.storage.events import Events
 from recollect.storage.export import Transfer
 from recollect.storage.history import History
@@ -18,6 +19,7 @@ from recollect.storage.working_memory import WorkingMemories
 class Store(
     Turns,
     History,
+    Deletion,
     Threads,
     SearchRows,
     UserMemories,

@@ -20,6 +20,8 @@ from recollect.validation import MAX_POSITION, check_int, check_optional_id, che
 THREAD = ("app_id", "project_id", "thread_id")
 """The columns that name a thread of a user."""
 
+_MAX_REMOVED = 1000  # expired messages that an append removes; later ones go on
+
 
 class Turns(StoreCore):
     """Appends messages to threads."""
@@ -145,7 +147,7 @@ class _Append:
         has_expired = due is not None and due <= cast("int", keys["now"])
         yield Step(statements, last=not has_expired)
         if has_expired:
-            yield from remove_expired(keys)
+            yield from remove_expired(keys, limit=_MAX_REMOVED)
         return places
 
 
@@ -263,8 +265,9 @@ def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
     return Statement("extend_thread", values)
 
 
-def remove_expired(keys: Params) -> Transaction[int]:
-    """Delete the expired messages of the user, and return how many there were."""
+def remove_expired(keys: Params, limit: int | None = None) -> Transaction[int]:
+    """Delete the expired messages of the user, up to a limit, and return how many there were."""
+    keys = {**keys, "limit": limit}
     threads = yield from query("expired_threads", keys)
     if not threads:
         return 0
@@ -275,18 +278,20 @@ def remove_expired(keys: Params) -> Transaction[int]:
 
 
 def build_cleanup(
-    keys: Params, numbers: Sequence[int], threads: Sequence[Row], *, updated_at: object = None
+    keys: Params, numbers: Sequence[int], threads: Iterable[Sequence[object]], *, updated_at: object = None
 ) -> list[Statement]:
     """Return the statements that follow the deletion of messages: search rows, and the threads' counts.
 
-    Without a time the threads do not count as updated: nobody did anything with them.
+    A thread is given by its key, and how many messages and bytes it has lost. Without a time the threads do
+    not count as updated: nobody did anything with them.
     """
+    names = (*THREAD, "removed", "bytes")
     changed: list[Params] = [
-        {**keys, **dict(zip(THREAD, row, strict=True)), "updated_at": updated_at} for row in threads
+        {**keys, **dict(zip(names, row, strict=True)), "updated_at": updated_at} for row in threads
     ]
     return [
         Statement("delete_search_rows_of", {**keys, "numbers": json.dumps(list(numbers))}),
-        Statement("recount_thread", changed),
+        Statement("shrink_thread", changed),
     ]
 
 

@@ -122,20 +122,51 @@ async def test_no_reading_separates_a_unit(store: Store, shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-async def test_deleting_any_message_removes_its_unit(store: Store, shape: Shape) -> None:
-    """Deleting by id or by number takes the whole unit and nothing else."""
-    for place, unit in enumerate(shape.ids_by_unit):
-        left = _flatten([*shape.ids_by_unit[:place], *shape.ids_by_unit[place + 1 :]])
+async def test_deleting_any_message_removes_no_more_than_it_must(store: Store, shape: Shape) -> None:
+    """By id or by number, a call or result goes with those of its unit, any other message goes alone."""
+    messages = {message.id: message for turn in shape.turns for message in turn}
+    tools = {name for name, message in messages.items() if message.tool_calls or message.tool_results}
+    for unit in shape.ids_by_unit:
         for name in unit:
+            gone = tools.intersection(unit) if name in tools else {name}
+            left = [other for other in _flatten(shape.ids_by_unit) if other not in gone]
             scope = Scope(1, f"user of {name}", "t")
             await append_turns(store, shape.turns, scope)
-            assert await store.delete_messages([name], scope=scope) == len(unit)
+            assert await store.delete_messages([name], scope=scope) == len(gone)
             assert ids_of(await whole_thread(store, scope)) == left
-        scope = Scope(1, f"user of number {place}", "t")
-        await append_turns(store, shape.turns, scope)
-        numbers = {m.id: m.number or 0 for m in await whole_thread(store, scope)}
-        assert await store.delete_message_number(numbers[unit[-1]], tenant_id=1)
-        assert ids_of(await whole_thread(store, scope)) == left
+            scope = Scope(1, f"user of number {name}", "t")
+            await append_turns(store, shape.turns, scope)
+            numbers = {m.id: m.number or 0 for m in await whole_thread(store, scope)}
+            assert await store.delete_message_number(numbers[name], tenant_id=1)
+            assert ids_of(await whole_thread(store, scope)) == left
+
+
+async def test_unit_is_whole_when_a_message_between_was_deleted(store: Store) -> None:
+    """The call and its result are still read, paged and deleted together."""
+    await append_turns(store, [[*said("q"), call("c", "1")], said("x", "y"), [result("r", "1"), *said("a")]])
+    assert await store.delete_messages(["x"], scope=ANN) == 1
+    units = [["q"], ["c", "y", "r"], ["a"]]
+    await _check_last_messages(store, units)
+    await _check_reading_around(store, units)
+    await _check_pages(store, units)
+    thread = await store.get_thread(scope=ANN)
+    assert thread is not None
+    assert thread.message_count == 5
+    assert await store.delete_messages(["r"], scope=ANN) == 2
+    assert ids_of(await whole_thread(store)) == ["q", "y", "a"]
+
+
+async def test_messages_between_are_free_when_call_and_result_were_deleted(store: Store) -> None:
+    """What stood between a call and its result stays, and nothing ties it together any more."""
+    await append_turns(store, [[*said("q"), call("c", "1")], said("x", "y"), [result("r", "1"), *said("a")]])
+    assert await store.delete_messages(["c"], scope=ANN) == 2
+    units = [["q"], ["x"], ["y"], ["a"]]
+    await _check_last_messages(store, units)
+    await _check_reading_around(store, units)
+    await _check_pages(store, units)
+    copy = Scope(1, "copy", "t")
+    await store.import_(await exported(store), scope=copy)
+    await _check_last_messages(store, units, copy)
 
 
 async def test_units_are_the_same_after_an_import(store: Store) -> None:

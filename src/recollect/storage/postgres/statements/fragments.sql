@@ -34,12 +34,13 @@ CASE WHEN threads.expires_at <= %(now)s
 -- fragment: unexpired_message
 (messages.expires_at IS NULL OR messages.expires_at > %(now)s)
 
+-- fragment: message_bytes
+-- The bytes of a message, as `encode_message` counts them.
+(octet_length(messages.text) + coalesce(octet_length(messages.parts::text), 0)
+    + coalesce(octet_length(messages.metadata::text), 0))
+
 -- fragment: content_bytes
--- The bytes of some messages, as `encode_message` counts them.
-coalesce(sum(
-    octet_length(messages.text) + coalesce(octet_length(messages.parts::text), 0)
-    + coalesce(octet_length(messages.metadata::text), 0)
-), 0)::bigint
+coalesce(sum({message_bytes}), 0)::bigint
 
 -- fragment: thread_bytes
 CASE WHEN threads.expires_at <= %(now)s

@@ -97,23 +97,45 @@ SELECT position, unit, parts::text FROM recollect.messages
 WHERE {this_thread} AND position >= %(low)s AND parts IS NOT NULL AND {unexpired}
 ORDER BY position DESC
 
--- name: delete_unit
-DELETE FROM recollect.messages
-WHERE {this_thread} AND position >= %(unit)s AND unit = %(unit)s AND position < coalesce(
+-- fragment: in_unit
+-- Units have no gaps, so the first message of another one ends it.
+{this_thread} AND position >= %(unit)s AND position < coalesce(
     (
         SELECT position FROM recollect.messages
         WHERE {this_thread} AND position > %(unit)s AND unit <> %(unit)s ORDER BY position LIMIT 1
     ),
     9223372036854775807
 )
-RETURNING number
+
+-- name: rich_messages_of_unit
+-- The messages of a unit that are more than text.
+SELECT position, parts::text FROM recollect.messages WHERE {in_unit} AND parts IS NOT NULL AND {unexpired}
+
+-- name: delete_positions
+-- positions is a JSON list.
+DELETE FROM recollect.messages
+WHERE {this_thread}
+    AND position IN (SELECT value::bigint FROM json_array_elements_text(%(positions)s::json))
+RETURNING number, {message_bytes}
+
+-- name: dissolve_unit
+-- Makes each message that is left of a unit one of its own.
+UPDATE recollect.messages SET unit = position WHERE {in_unit} AND {unexpired}
 
 -- name: delete_thread_messages
 DELETE FROM recollect.messages WHERE {this_thread}
 
--- name: all_messages
+-- name: message_chunks
+-- The numbers of a user's messages, as JSON lists of a size, in order.
+SELECT json_agg(number)::text FROM (
+    SELECT number, (row_number() OVER (ORDER BY number) - 1) / %(size)s AS chunk
+    FROM recollect.messages WHERE {this_user} AND {unexpired}
+) AS numbered GROUP BY chunk ORDER BY chunk
+
+-- name: messages_of_chunk
+-- numbers is a JSON list.
 SELECT app_id, project_id, {message_columns} FROM recollect.messages
-WHERE {this_user} AND {unexpired} ORDER BY number
+WHERE {this_user} AND number IN {numbers} ORDER BY number
 
 -- name: count_messages
 SELECT count(*) FROM recollect.messages WHERE {this_user}
@@ -121,32 +143,48 @@ SELECT count(*) FROM recollect.messages WHERE {this_user}
 -- name: delete_messages
 DELETE FROM recollect.messages WHERE {this_user}
 
+-- fragment: expired_messages
+-- The messages of a user that have expired, those first that did so first.
+(
+    SELECT app_id, project_id, thread_id, position FROM recollect.messages
+    WHERE {this_user} AND expires_at <= %(now)s
+    ORDER BY expires_at, app_id, project_id, thread_id, position LIMIT %(limit)s::bigint
+)
+
 -- name: expired_threads
--- The threads of a user that have expired messages.
-SELECT DISTINCT app_id, project_id, thread_id FROM recollect.messages
-WHERE {this_user} AND expires_at <= %(now)s
+-- The threads that have expired messages, how many, and their bytes.
+SELECT app_id, project_id, thread_id, count(*), {content_bytes} FROM recollect.messages
+WHERE {this_user} AND (app_id, project_id, thread_id, position) IN {expired_messages}
+GROUP BY app_id, project_id, thread_id
 
 -- name: count_expired
 SELECT count(*) FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s
 
 -- name: delete_expired
-DELETE FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s RETURNING number
-
--- fragment: old_messages
--- The messages of a user whose units were all written before a time.
-(
-    SELECT app_id, project_id, thread_id, position FROM (
-        SELECT app_id, project_id, thread_id, position,
-            max(created_at) OVER (PARTITION BY app_id, project_id, thread_id, unit) AS newest
-        FROM recollect.messages WHERE {this_user} AND {unexpired}
-    ) AS dated WHERE newest < %(before)s
-) AS old
+DELETE FROM recollect.messages
+WHERE {this_user} AND (app_id, project_id, thread_id, position) IN {expired_messages}
+RETURNING number
 
 -- name: old_threads
--- The threads that have old messages, and how many.
-SELECT app_id, project_id, thread_id, count(*) FROM {old_messages} GROUP BY app_id, project_id, thread_id
+-- The threads that have old messages, and how many: those of units that were all written before a time.
+SELECT app_id, project_id, thread_id, count(*) FROM (
+    SELECT app_id, project_id, thread_id,
+        max(created_at) OVER (PARTITION BY app_id, project_id, thread_id, unit) AS newest
+    FROM recollect.messages WHERE {this_user} AND {unexpired}
+) AS dated WHERE newest < %(before)s GROUP BY app_id, project_id, thread_id
+
+-- name: next_unit
+-- Where the first unit begins, from a position on.
+SELECT position FROM recollect.messages
+WHERE {this_thread} AND position >= %(after)s AND unit = position ORDER BY position LIMIT 1
 
 -- name: delete_old
+-- Deletes the old messages of a thread from one position up to another; both begin a unit.
 DELETE FROM recollect.messages
-WHERE {this_user} AND (app_id, project_id, thread_id, position) IN (SELECT * FROM {old_messages})
-RETURNING number
+WHERE {this_thread} AND position IN (
+    SELECT position FROM (
+        SELECT position, max(created_at) OVER (PARTITION BY unit) AS newest FROM recollect.messages
+        WHERE {this_thread} AND position >= %(low)s AND position < %(high)s AND {unexpired}
+    ) AS dated WHERE newest < %(before)s
+)
+RETURNING number, {message_bytes}

@@ -41,13 +41,16 @@ UPDATE recollect.threads SET
 WHERE {this_thread}
 RETURNING next_position - %(added)s, expires_at, NULL, NULL, NULL
 
--- name: recount_thread
+-- name: shrink_thread
+-- Counts deleted messages out, without counting what is left: a thread may have a million.
 UPDATE recollect.threads SET
     updated_at = coalesce(%(updated_at)s, updated_at),
-    (message_count, bytes, expires_at) = (
-        SELECT count(*), {content_bytes}, min(messages.expires_at)
-        FROM recollect.messages WHERE {this_thread}
-    ),
+    message_count = message_count - %(removed)s,
+    bytes = bytes - %(bytes)s,
+    expires_at = CASE WHEN expires_at IS NULL THEN NULL ELSE (
+        SELECT min(messages.expires_at) FROM recollect.messages
+        WHERE {this_thread} AND messages.expires_at IS NOT NULL
+    ) END,
     last_message_at = (
         SELECT created_at FROM recollect.messages WHERE {this_thread} ORDER BY position DESC LIMIT 1
     )

@@ -40,12 +40,13 @@ CASE WHEN threads.expires_at <= :now THEN (
 CASE WHEN threads.expires_at <= :now
     THEN (SELECT count(*) FROM messages WHERE {in_thread} AND {unexpired}) ELSE message_count END
 
+-- fragment: message_bytes
+-- The bytes of a message, as `encode_message` counts them.
+(octet_length(messages.text) + coalesce(octet_length(messages.parts), 0)
+    + coalesce(octet_length(messages.metadata), 0))
+
 -- fragment: content_bytes
--- The bytes of some messages, as `encode_message` counts them.
-coalesce(sum(
-    octet_length(messages.text) + coalesce(octet_length(messages.parts), 0)
-    + coalesce(octet_length(messages.metadata), 0)
-), 0)
+coalesce(sum({message_bytes}), 0)
 
 -- fragment: thread_bytes
 CASE WHEN threads.expires_at <= :now

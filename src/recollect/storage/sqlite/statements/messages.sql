@@ -108,9 +108,9 @@ SELECT {position}, messages.unit, messages.parts FROM threads CROSS JOIN message
 WHERE {this_thread} AND messages.parts IS NOT NULL AND {unexpired}
 ORDER BY messages.place DESC
 
--- name: delete_unit
-DELETE FROM messages
-WHERE place >= ({thread} << 24) + :unit AND place < coalesce(
+-- fragment: in_unit
+-- Units have no gaps, so the first message of another one ends it.
+messages.place >= ({thread} << 24) + :unit AND messages.place < coalesce(
     (
         SELECT later.place FROM messages AS later
         WHERE later.place > ({thread} << 24) + :unit AND later.place < ({thread} + 1) << 24
@@ -119,15 +119,37 @@ WHERE place >= ({thread} << 24) + :unit AND place < coalesce(
     ),
     ({thread} + 1) << 24
 )
-RETURNING number
+
+-- name: rich_messages_of_unit
+-- The messages of a unit that are more than text.
+SELECT {position}, parts FROM messages WHERE {in_unit} AND parts IS NOT NULL AND {unexpired}
+
+-- name: delete_positions
+-- positions is a JSON list.
+DELETE FROM messages
+WHERE place IN (SELECT ({thread} << 24) + value FROM json_each(:positions))
+RETURNING number, {message_bytes}
+
+-- name: dissolve_unit
+-- Makes each message that is left of a unit one of its own.
+UPDATE messages SET unit = {position} WHERE {in_unit} AND {unexpired}
 
 -- name: delete_thread_messages
 DELETE FROM messages WHERE place > {thread} << 24 AND place < ({thread} + 1) << 24
 
--- name: all_messages
+-- name: message_chunks
+-- The numbers of a user's messages, as JSON lists of a size, in order.
+SELECT json_group_array(number) FROM (
+    SELECT messages.number, (row_number() OVER (ORDER BY messages.number) - 1) / :size AS chunk
+    FROM threads CROSS JOIN messages ON {in_thread} WHERE {this_user} AND {unexpired}
+) GROUP BY chunk ORDER BY chunk
+
+-- name: messages_of_chunk
+-- numbers is a JSON list.
 SELECT threads.app_id, threads.project_id, {message_columns}
-FROM threads CROSS JOIN messages ON {in_thread}
-WHERE {this_user} AND {unexpired} ORDER BY messages.number
+FROM messages INDEXED BY messages_by_number {messages_with_threads}
+WHERE messages.number IN (SELECT value FROM json_each(:numbers)) AND messages.owner = {owner}
+ORDER BY messages.number
 
 -- name: count_messages
 SELECT count(*) FROM threads CROSS JOIN messages ON {in_thread} WHERE {this_user}
@@ -137,32 +159,47 @@ DELETE FROM messages WHERE place IN (
     SELECT messages.place FROM threads CROSS JOIN messages ON {in_thread} WHERE {this_user}
 )
 
+-- fragment: expired_messages
+-- The messages of a user that have expired, those first that did so first.
+(
+    SELECT place FROM messages INDEXED BY messages_by_expiry
+    WHERE owner = {owner} AND expires_at <= :now ORDER BY expires_at, place LIMIT coalesce(:limit, -1)
+)
+
 -- name: expired_threads
--- The threads of a user that have expired messages.
-SELECT DISTINCT threads.app_id, threads.project_id, threads.thread_id
-FROM messages INDEXED BY messages_by_expiry {messages_with_threads}
-WHERE messages.owner = {owner} AND messages.expires_at <= :now
+-- The threads that have expired messages, how many, and their bytes.
+SELECT threads.app_id, threads.project_id, threads.thread_id, count(*), {content_bytes}
+FROM messages {messages_with_threads} WHERE messages.place IN {expired_messages} GROUP BY threads.key
 
 -- name: count_expired
 SELECT count(*) FROM messages INDEXED BY messages_by_expiry WHERE owner = {owner} AND expires_at <= :now
 
 -- name: delete_expired
-DELETE FROM messages WHERE owner = {owner} AND expires_at <= :now RETURNING number
-
--- fragment: old_messages
--- The messages of a user whose units were all written before a time.
-(
-    SELECT place, app_id, project_id, thread_id FROM (
-        SELECT messages.place, threads.app_id, threads.project_id, threads.thread_id,
-            max(messages.created_at) OVER (PARTITION BY threads.key, messages.unit) AS newest
-        FROM threads CROSS JOIN messages ON {in_thread}
-        WHERE {this_user} AND {unexpired}
-    ) WHERE newest < :before
-)
+DELETE FROM messages WHERE place IN {expired_messages} RETURNING number
 
 -- name: old_threads
--- The threads that have old messages, and how many.
-SELECT app_id, project_id, thread_id, count(*) FROM {old_messages} GROUP BY app_id, project_id, thread_id
+-- The threads that have old messages, and how many: those of units that were all written before a time.
+SELECT app_id, project_id, thread_id, count(*) FROM (
+    SELECT threads.app_id, threads.project_id, threads.thread_id,
+        max(messages.created_at) OVER (PARTITION BY threads.key, messages.unit) AS newest
+    FROM threads CROSS JOIN messages ON {in_thread}
+    WHERE {this_user} AND {unexpired}
+) WHERE newest < :before GROUP BY app_id, project_id, thread_id
+
+-- name: next_unit
+-- Where the first unit begins, from a position on.
+SELECT {position} FROM threads CROSS JOIN messages
+    ON messages.place >= (threads.key << 24) + :after AND messages.place < (threads.key + 1) << 24
+WHERE {this_thread} AND messages.unit = {position} ORDER BY messages.place LIMIT 1
 
 -- name: delete_old
-DELETE FROM messages WHERE place IN (SELECT place FROM {old_messages}) RETURNING number
+-- Deletes the old messages of a thread from one position up to another; both begin a unit.
+DELETE FROM messages WHERE place IN (
+    SELECT place FROM (
+        SELECT messages.place, max(messages.created_at) OVER (PARTITION BY messages.unit) AS newest
+        FROM threads CROSS JOIN messages
+            ON messages.place >= (threads.key << 24) + :low AND messages.place < (threads.key << 24) + :high
+        WHERE {this_thread} AND {unexpired}
+    ) WHERE newest < :before
+)
+RETURNING number, {message_bytes}

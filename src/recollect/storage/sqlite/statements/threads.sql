@@ -44,13 +44,23 @@ UPDATE threads SET
 WHERE {this_thread}
 RETURNING next_position - :added, expires_at, key, owner, app
 
--- name: recount_thread
+-- name: shrink_thread
+-- Counts deleted messages out, without counting what is left: a thread may have a million. The next expiry of
+-- a short thread is read from its messages, that of a long one from the index.
 UPDATE threads SET
     updated_at = coalesce(:updated_at, updated_at),
-    (message_count, bytes, expires_at) = (
-        SELECT count(*), {content_bytes}, min(messages.expires_at)
-        FROM messages WHERE {in_thread}
-    ),
+    message_count = message_count - :removed,
+    bytes = bytes - :bytes,
+    expires_at = CASE WHEN expires_at IS NULL THEN NULL
+        WHEN message_count - :removed < 1000 THEN (
+            SELECT min(messages.expires_at) FROM messages WHERE {in_thread}
+        )
+        ELSE (
+            SELECT messages.expires_at FROM messages INDEXED BY messages_by_expiry
+            WHERE messages.owner = threads.owner AND messages.expires_at IS NOT NULL AND {in_thread}
+            ORDER BY messages.expires_at LIMIT 1
+        )
+    END,
     last_message_at = (
         SELECT messages.created_at FROM messages WHERE {in_thread} ORDER BY messages.place DESC LIMIT 1
     )
