@@ -54,8 +54,8 @@ def assign_units(
 
     A unit is a call, its results and all between them; its number is the position of its first message. A
     message without tools is a unit of its own, and so is a result that comes more than `MAX_DISTANCE`
-    messages after its call: it would tie a long conversation together, so that deleting one message deletes
-    all of it. Paging, trimming and deleting work on whole units. `earlier_calls` maps the calls before the
+    messages after its call: it would tie a long conversation together. Paging and trimming work on whole
+    units; deleting takes the calls and results of a unit together. `earlier_calls` maps the calls before the
     turn that it answers to their units.
 
         position   0 "hi"   1 call c   2 "wait"   3 result of c   4 "done"
