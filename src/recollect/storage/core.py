@@ -6,11 +6,12 @@ corrupt a file or hang, so each call checks both first.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from recollect.concurrency.fork import OwnerProcess
+from recollect.concurrency.tasks import retrieve_exception
 from recollect.errors import StoreMisuseError, WrongOwnerError
 from recollect.messages import now
 from recollect.scope import Scope
@@ -29,6 +30,7 @@ class StoreCore:
         self._loop = asyncio.get_running_loop()
         self._process = OwnerProcess()
         self._closing: asyncio.Task[None] | None = None
+        self._unattended: set[asyncio.Task[Any]] = set()
         self._has_begun_to_close = False
 
     @property
@@ -67,6 +69,8 @@ class StoreCore:
 
     async def _close_engine(self) -> None:
         self._has_begun_to_close = True
+        if self._unattended:
+            await asyncio.wait(self._unattended)
         await self._engine.close()
 
     async def __aenter__(self) -> Self:
@@ -74,6 +78,14 @@ class StoreCore:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def _run_to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something that continues in the background if its caller is cancelled; `close` waits for it."""
+        task = self._loop.create_task(work)
+        self._unattended.add(task)
+        task.add_done_callback(self._unattended.discard)
+        task.add_done_callback(retrieve_exception)
+        return await asyncio.shield(task)
 
     def _now(self) -> int:
         """Return the time in microseconds since 1970; the usual clock is read without making a datetime."""

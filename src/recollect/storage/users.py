@@ -6,12 +6,10 @@ is erased: work that goes on meanwhile (embedding) compares it, so that nothing 
 Every write locks the user's row.
 """
 
-import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from recollect.concurrency.tasks import retrieve_exception
 from recollect.errors import EraseIncompleteError, UserErasedError
 from recollect.scope import Scope, TenantId
 from recollect.storage.core import StoreCore
@@ -214,9 +212,8 @@ class Erasure(StoreCore):
         Its `log` and `file` say whether SQLite's files still hold traces of the rows. Steps that are not done
         are tried again when the store is next opened, or by `purge`.
         """
-        task = asyncio.ensure_future(self._erase_and_purge(scope))
-        task.add_done_callback(retrieve_exception)
-        return await asyncio.shield(task)  # so that a cancelled caller leaves no traces in the files
+        self._check_owner()
+        return await self._run_to_the_end(self._erase_and_purge(scope))  # so that no traces are left in files
 
     async def _erase_and_purge(self, scope: Scope) -> EraseReport:
         report = await self._write(partial(_erase, user_keys(scope)), scope, heavy=True)
