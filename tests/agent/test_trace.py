@@ -1,6 +1,7 @@
 """What a run says about itself: its trace, what the model was shown, and spans."""
 
 import asyncio
+from itertools import count
 
 import pytest
 from opentelemetry import trace as otel
@@ -267,3 +268,16 @@ async def test_answer_is_not_lost_when_spans_cannot_be_reported(
         exporter.is_on = False
     assert (result.text, result.saved) == ("pong", True)
     assert "exporter down" in caplog.text
+
+
+async def test_span_of_a_run_ends_after_it_began_when_the_clock_is_set_back(
+    mode: Mode, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long a run took is not the difference of two times of day."""
+    times = count(start=2 * 10**18, step=-3600 * 10**9)
+    monkeypatch.setattr("recollect.agent.run.time.time_ns", lambda: next(times))
+    await _secret_run(mode, trace_content=False)
+    run = next(span for span in spans.get_finished_spans() if span.name == "recollect.run")
+    assert run.start_time is not None
+    assert run.end_time is not None
+    assert 0 <= run.end_time - run.start_time < 3600 * 10**9

@@ -46,6 +46,11 @@ LOADED_LATE = (
 )
 
 
+TIMES_OF_DAY = ("time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "time.ctime")
+# The clock itself and ids, a store's usual clock, the beginning of a trace entry and of a run's span.
+DATED = {f"src/recollect/{name}.py" for name in ("messages", "storage/core", "trace", "agent/run")}
+
+
 def test_modules_are_short() -> None:
     """No module of the package or the benchmarks has more than 600 lines."""
     assert not _longer_than(
@@ -68,6 +73,17 @@ def test_functions_are_short() -> None:
                 if lines > FUNCTION_LINES:
                     long.append(f"{_short(path)}:{node.lineno} {node.name} has {lines} lines")
     assert not long
+
+
+def test_time_limits_are_not_measured_by_a_clock_that_may_be_set_back() -> None:
+    """The time of day is read where something is dated; durations take a monotonic clock."""
+    readers = {
+        _short(path)
+        for path in _python_files(SOURCE)
+        for node in ast.walk(_parse(path))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in TIMES_OF_DAY
+    }
+    assert readers == DATED
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -120,7 +120,7 @@ class AgentRun:
 
     async def events(self) -> AsyncGenerator[Event]:
         """Run to the end and yield what is released; a trip is the last event."""
-        started = time.time_ns()
+        started = (time.time_ns(), time.monotonic_ns())
         failure: Exception | None = None
         try:
             try:

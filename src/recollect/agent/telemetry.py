@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("recollect")
 
 
-def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool) -> None:
+def emit_spans(
+    result: Result, failure: Exception | None, started: tuple[int, int], *, with_content: bool
+) -> None:
     """Emit a span for a finished run and one for each trace entry; without a tracer nothing happens.
 
-    Only `with_content` puts message text into spans. A tracer's error is logged and does not fail the run.
+    `started` is when the run began, by the clock, which may be set back, and by the monotonic clock. Only
+    `with_content` puts message text into spans. A tracer's error is logged and does not fail the run.
     """
     try:
         from opentelemetry import trace
@@ -25,17 +28,23 @@ def emit_spans(result: Result, failure: Exception | None, started_at_ns: int, *,
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
     try:
-        _emit(trace.get_tracer("recollect"), result, failure, started_at_ns, with_content=with_content)
+        _emit(trace.get_tracer("recollect"), result, failure, started, with_content=with_content)
     except Exception as error:  # noqa: BLE001 - exporters are other people's code
         _log.warning("the spans of run %s could not be reported: %s", result.run_id, error)
 
 
 def _emit(
-    tracer: "Tracer", result: Result, failure: Exception | None, started_at_ns: int, *, with_content: bool
+    tracer: "Tracer",
+    result: Result,
+    failure: Exception | None,
+    started: tuple[int, int],
+    *,
+    with_content: bool,
 ) -> None:
     from opentelemetry import trace
 
-    ended_at_ns = time.time_ns()
+    started_at_ns, begun_ns = started
+    ended_at_ns = started_at_ns + time.monotonic_ns() - begun_ns
     run = tracer.start_span("recollect.run", start_time=started_at_ns, attributes=_run_attributes(result))
     if failure is not None:  # only its type: the message may quote the prompt
         run.set_status(trace.StatusCode.ERROR, type(failure).__name__)

@@ -107,3 +107,19 @@ async def test_only_what_goes_on_too_long_is_told(monkeypatch: pytest.MonkeyPatc
         "(still waiting for moderation; Ctrl-C stops)",
         "(still telling long-term memory of this turn; Ctrl-C stops)",
     ]
+
+
+@pytest.mark.anyio
+async def test_long_waits_are_told_when_the_clock_is_set_back_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How long a step takes is measured by a clock that nobody sets."""
+    monkeypatch.setattr("recollect.cli.chat.loop._PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr("recollect.cli.chat.loop._CHECK_SECONDS", 0.01)
+    told: list[str] = []
+    trace = Trace()
+    async with report_waits(trace, told.append):
+        with trace.time_call("moderation", "input") as entry:
+            entry.started_at_ns += 3600 * 10**9  # an hour from now, as it is if the clock is set back
+            await until(lambda: len(told) > 0)
+    assert told == ["(still waiting for moderation; Ctrl-C stops)"]

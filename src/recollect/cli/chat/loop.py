@@ -104,13 +104,17 @@ async def report_waits(trace: Trace, tell: Callable[[str], None]) -> AsyncGenera
 
 
 async def _report(trace: Trace, tell: Callable[[str], None]) -> None:
+    seen: TraceEntry | None = None
     told: TraceEntry | None = None
+    since = time.monotonic()
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
         entry = trace.get_current()
         if entry is None or entry is told or entry.phase not in {"input", "commit"}:
             continue
-        if time.time_ns() - entry.started_at_ns >= _PATIENCE_SECONDS * 1e9:
+        if entry is not seen:  # its own start is a time of day, which may be set back
+            seen, since = entry, time.monotonic()
+        if time.monotonic() - since >= _PATIENCE_SECONDS:
             told = entry
             doing = _DESCRIPTIONS.get((entry.processor_id, entry.phase), f"waiting for {entry.processor_id}")
             tell(f"(still {doing}; Ctrl-C stops)")
