@@ -20,8 +20,9 @@ from typing import Any
 
 from tests.faults.turns import SCOPES, Ack, check_whole, make_turn
 
-from recollect import RecollectError, Store, open_store
+from recollect import Agent, Memory, RecollectError, Result, Store, open_store
 from recollect.storage.sqlite.writer import Writer
+from recollect.testing import ScriptedModel
 
 NOBODY = 65534
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -54,6 +55,21 @@ def write_without_permission(line: Connection, path: str) -> None:
 def write_alone_within_a_size_limit(line: Connection, folder: str) -> None:
     """Write one turn after the other until the disk is full, and again once there is room."""
     line.send_bytes(json.dumps(asyncio.run(_write_alone(folder))).encode())
+
+
+def chat_without_permission(line: Connection, path: str) -> None:
+    """Chat with an agent whose store may only be read."""
+    asyncio.run(_load_everything())
+    asyncio.run(_chat("sqlite://", "hello"))
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    line.send_bytes(json.dumps(asyncio.run(_chat(f"sqlite:///{path}", "hello"))).encode())
+
+
+def chat_on_a_full_disk(line: Connection, folder: str) -> None:
+    """Chat with an agent until its disk is full, and once more when there is room again."""
+    line.send_bytes(json.dumps(asyncio.run(_chat_until_full(folder))).encode())
 
 
 class _SizeLimit:
@@ -176,6 +192,33 @@ async def _together(store: Store, rng: random.Random, acks: list[Ack], name: str
     outcomes = await asyncio.gather(*(turn.write(store) for turn in turns), return_exceptions=True)
     acks += [outcome for outcome in outcomes if isinstance(outcome, Ack)]
     return ["ok" if isinstance(outcome, Ack) else type(outcome).__name__ for outcome in outcomes]
+
+
+async def _chat(url: str, prompt: str) -> dict[str, object]:
+    memory = Memory(
+        url, user_id="ann", thread_id="t", tenant_id=1
+    )  # entered, it would open its store at once
+    described = _describe(await Agent(ScriptedModel("yes"), memory=memory).generate(prompt))
+    await memory.close()
+    return described
+
+
+def _describe(result: Result) -> dict[str, object]:
+    errors = [entry.error for entry in result.trace if entry.error]
+    return {"text": result.text, "saved": result.saved, "errors": errors}
+
+
+async def _chat_until_full(folder: str) -> dict[str, object]:
+    limit = _SizeLimit(folder)
+    async with Memory(f"sqlite:///{folder}/store.db", user_id="ann", thread_id="t", tenant_id=1) as memory:
+        agent = Agent(ScriptedModel("yes"), memory=memory)
+        await agent.generate("hello")
+        limit.impose()
+        full = await agent.generate("long " * 4000)
+        while full.saved:
+            full = await agent.generate("long " * 4000)
+        limit.lift()
+        return {"full": _describe(full), "again": _describe(await agent.generate("hello again"))}
 
 
 async def _load_everything() -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from tests.faults.children import Child
 from tests.faults.disks import (
+    chat_on_a_full_disk,
+    chat_without_permission,
     write_on_a_limited_disk,
     write_within_a_size_limit,
     write_without_permission,
@@ -67,6 +69,25 @@ def test_opening_is_refused_when_file_and_folder_may_only_be_read(readable_folde
     assert seen["open"].startswith("StorageReadOnlyError: ")
     assert "check the file's permissions" in seen["open"]
     assert [file.name for file in readable_folder.iterdir()] == ["store.db"]
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o555])
+def test_chat_answers_when_the_store_may_only_be_read(readable_folder: Path, mode: int) -> None:
+    """The turn is not saved, and the trace says what to check, whether or not the folder can be written."""
+    path = asyncio.run(_small_store(readable_folder))
+    path.chmod(0o444)
+    readable_folder.chmod(mode)
+    seen = _told_by(chat_without_permission, str(path))
+    assert (seen["text"], seen["saved"]) == ("yes", False)
+    assert any("check the file's permissions" in error for error in seen["errors"])
+
+
+def test_chat_answers_when_the_disk_is_full(tmp_path: Path) -> None:
+    """The turn is not saved, the trace says why, and the same agent saves again once there is room."""
+    seen = _told_by(chat_on_a_full_disk, str(tmp_path))
+    assert (seen["full"]["text"], seen["full"]["saved"]) == ("yes", False)
+    assert any("free some" in error or "check the disk" in error for error in seen["full"]["errors"])
+    assert seen["again"] == {"text": "yes", "saved": True, "errors": []}
 
 
 @pytest.mark.parametrize("place", ["new.db", "private/new.db", "private/folder/new.db"])

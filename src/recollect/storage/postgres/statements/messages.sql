@@ -144,17 +144,17 @@ SELECT count(*) FROM recollect.messages WHERE {this_user}
 DELETE FROM recollect.messages WHERE {this_user}
 
 -- fragment: expired_messages
--- The messages of a user that have expired, those first that did so first.
-(
-    SELECT app_id, project_id, thread_id, position FROM recollect.messages
-    WHERE {this_user} AND expires_at <= %(now)s
-    ORDER BY expires_at, app_id, project_id, thread_id, position LIMIT %(limit)s::bigint
+-- The numbers of a user's messages that have expired, those first that did so first. An array: a join of rows
+-- that the planner takes for few would compare each with each.
+ARRAY(
+    SELECT number FROM recollect.messages WHERE {this_user} AND expires_at <= %(now)s
+    ORDER BY expires_at, number LIMIT %(limit)s::bigint
 )
 
 -- name: expired_threads
 -- The threads that have expired messages, how many, and their bytes.
 SELECT app_id, project_id, thread_id, count(*), {content_bytes} FROM recollect.messages
-WHERE {this_user} AND (app_id, project_id, thread_id, position) IN {expired_messages}
+WHERE {this_user} AND number = ANY ({expired_messages})
 GROUP BY app_id, project_id, thread_id
 
 -- name: count_expired
@@ -162,7 +162,7 @@ SELECT count(*) FROM recollect.messages WHERE {this_user} AND expires_at <= %(no
 
 -- name: delete_expired
 DELETE FROM recollect.messages
-WHERE {this_user} AND (app_id, project_id, thread_id, position) IN {expired_messages}
+WHERE {this_user} AND number = ANY ({expired_messages})
 RETURNING number
 
 -- name: old_threads
@@ -181,10 +181,10 @@ WHERE {this_thread} AND position >= %(after)s AND unit = position ORDER BY posit
 -- name: delete_old
 -- Deletes the old messages of a thread from one position up to another; both begin a unit.
 DELETE FROM recollect.messages
-WHERE {this_thread} AND position IN (
+WHERE {this_thread} AND position = ANY (ARRAY(
     SELECT position FROM (
         SELECT position, max(created_at) OVER (PARTITION BY unit) AS newest FROM recollect.messages
         WHERE {this_thread} AND position >= %(low)s AND position < %(high)s AND {unexpired}
     ) AS dated WHERE newest < %(before)s
-)
+))
 RETURNING number, {message_bytes}
