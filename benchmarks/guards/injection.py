@@ -13,7 +13,8 @@ from typing import Any
 from tests.support.labelled import kilobytes_of, read_rows
 
 from benchmarks.harness.report import Show
-from recollect.guards.injection.classifier import classify, is_installed
+from recollect.guards.embedded_windows import is_installed
+from recollect.guards.injection.classifier import classify
 from recollect.guards.injection.detector import choose_windows
 from recollect.guards.injection.scoring import add_classifier_scores, find_injections
 

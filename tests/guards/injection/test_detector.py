@@ -18,7 +18,7 @@ from recollect import (
     TripWire,
 )
 from recollect.errors import MissingExtraError
-from recollect.guards.injection import classifier as classifier_module
+from recollect.guards import embedded_windows
 from recollect.guards.injection import detector as prompt_injection
 from recollect.guards.injection.detector import NOTICE, Judgement
 from recollect.messages import FilePart, FramePart, Part, ReasoningPart, frame_parts
@@ -298,7 +298,7 @@ def test_wrong_options_are_refused_with_what_is_allowed(options: dict[str, Any],
 
 def test_a_classifier_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package to install."""
-    monkeypatch.setattr(classifier_module, "_PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(embedded_windows, "_PACKAGES", ("no_such_package",))
     with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[guard\]'"):
         PromptInjectionDetector(classifier=True)
 

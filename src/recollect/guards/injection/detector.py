@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 from recollect.concurrency.threads import ThreadPool, run_by_size
 from recollect.errors import InvalidArgumentError, MissingExtraError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
-from recollect.guards.injection.classifier import Classifier, classify, is_installed
+from recollect.guards.embedded_windows import MAX_WINDOWS, is_installed, split_windows
+from recollect.guards.injection.classifier import Classifier, classify
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
 from recollect.guards.json_texts import iter_texts, map_texts
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.context import RunContext
 
 _END = re.compile(r"[.!?\u3002\uff01\uff1f]+(?=[\s\"'\u201d\u00bb\u300d)]|$)|[\n\u3002\uff01\uff1f]+")
-MAX_WINDOWS = 24
-"""How many windows of a text a classifier is shown at most."""
-_WINDOW = 800  # characters: well within the 256 tokens that the classifier reads
-_OVERLAP = 100
 _AT_ENDS = 4
-_SPACE = re.compile(r"\s")
 Strategy: TypeAlias = Literal["block", "warn", "filter", "rewrite", "quarantine"]
 """What happens to text in which an attack was found."""
 Check: TypeAlias = Literal["input", "memory", "tool_results"]
@@ -340,20 +336,6 @@ def _merge_overlapping(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 def _split_sentences(text: str) -> list[tuple[int, int]]:
     places = [0, *(match.end() for match in _END.finditer(text)), len(text)]
     return [(start, end) for start, end in pairwise(places) if start < end]
-
-
-def split_windows(text: str) -> list[tuple[int, int]]:
-    """Cut a text into windows that a classifier can read whole, each with the end of the one before."""
-    found: list[tuple[int, int]] = []
-    start = 0
-    while start < len(text):
-        end = min(start + _WINDOW, len(text))
-        if end < len(text):
-            spaces = [match.start() for match in _SPACE.finditer(text, end - _OVERLAP, end)]
-            end = spaces[-1] if spaces else end
-        found.append((start, end))
-        start = end if end == len(text) else max(end - _OVERLAP, start + 1)
-    return found
 
 
 def choose_windows(text: str, verdict: Verdict) -> list[tuple[int, int]]:

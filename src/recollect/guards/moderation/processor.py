@@ -1,19 +1,29 @@
-"""`ModerationProcessor`: scores prompts and answers by category, with rules and optionally a judge."""
+"""`ModerationProcessor`: scores prompts and answers with rules, and where wanted a classifier and a judge."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Literal, TypeAlias, cast, get_args
 
-from recollect.concurrency.threads import run_by_size
-from recollect.errors import InvalidArgumentError, ModelNotAskableError, RecollectError
+from recollect.concurrency.threads import ThreadPool, run_by_size
+from recollect.errors import InvalidArgumentError, MissingExtraError, ModelNotAskableError, RecollectError
 from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
+from recollect.guards.embedded_windows import is_installed
+from recollect.guards.moderation.classifier import find_by_classifier
 from recollect.guards.moderation.rules import CATEGORIES, count_work, find_by_rules
 from recollect.messages import Message, TextPart
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor
 from recollect.text.quoting import fence_text
-from recollect.validation import check_choice, check_choices, check_id, check_list, check_model, check_share
+from recollect.validation import (
+    check_choice,
+    check_choices,
+    check_flag,
+    check_id,
+    check_list,
+    check_model,
+    check_share,
+)
 
 ModerationStrategy: TypeAlias = Literal["block", "warn", "filter"]
 """What happens to a text that is over the threshold: it stops the run, is reported, or is left out."""
@@ -23,13 +33,15 @@ Judge: TypeAlias = Callable[[str], Mapping[str, float] | Awaitable[Mapping[str, 
 
 _DONE = {"block": "blocked", "warn": "warned of", "filter": "left out"}
 _RUN = "run"
+_threads = ThreadPool(1, "recollect-moderation")
 
 
 class ModerationProcessor(Processor):
     """Scores what the user says, and on the output side what the agent says, in several categories.
 
-    Rules come first, as a floor that needs nothing. A judge is asked once for each side of a run, and only
-    where the rules found nothing. The answer waits for the judgement, unless the strategy is to warn.
+    Rules come first, as a floor that needs nothing. A classifier reads the messages in which they found
+    nothing. A judge is asked once for each side of a run, and only where neither found anything. The answer
+    waits for the judgement, unless the strategy is to warn.
     """
 
     id = "moderation"
@@ -40,18 +52,21 @@ class ModerationProcessor(Processor):
         *,
         categories: Collection[str] | None = None,
         threshold: float = 0.5,
+        classifier: bool = False,
         judge: Judge | object | None = None,
         on_detection: OnDetection | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
     ) -> None:
         """Set the strategy, the categories and the lowest score that counts.
 
-        `judge` is a function, a model or its name, or "run" for the run's own model. Without one no text
-        leaves the machine. With one the categories may be any that it knows.
+        `classifier=True` needs the packages of the extra `guard`. `judge` is a function, a model or its name,
+        or "run" for the run's own model. Without a judge no text leaves the machine; with one the categories
+        may be any that it knows.
         """
         self._strategy: ModerationStrategy = check_choice(strategy, "strategy", get_args(ModerationStrategy))
         self._categories = _check_categories(categories, free=judge is not None)
         self._threshold = check_share(threshold, "threshold")
+        self._has_classifier = _check_classifier(classifier)
         self._judge = None if judge is None else _check_judge(judge)
         self._on_detection = check_callback(on_detection)
         self.id = id or self.id
@@ -79,10 +94,7 @@ class ModerationProcessor(Processor):
     async def _flag(self, messages: list[Message], ctx: RunContext, what: str) -> set[str]:
         """Return the ids of what is to be left out; report, and stop the run if that is the strategy."""
         spoken = [message for message in messages if message.text]
-        found = {
-            message.id: await run_by_size(count_work(message.text), partial(self._apply_rules, message.text))
-            for message in spoken
-        }
+        found = {message.id: await self._find(message.text) for message in spoken}
         if spoken and not any(found.values()):
             text = "\n\n".join(message.text for message in spoken)
             judged = [
@@ -98,12 +110,15 @@ class ModerationProcessor(Processor):
             ctx.abort(f"the {what} was judged as {names}", metadata={"categories": names})
         return {name for name, some in found.items() if some} if self._strategy == "filter" else set()
 
-    def _apply_rules(self, text: str) -> list[Detection]:
-        return [
-            detection
-            for detection in find_by_rules(text)
-            if self._is_flagged(detection.type, detection.score)
-        ]
+    async def _find(self, text: str) -> list[Detection]:
+        """Return what the rules find in a text, or else the classifier."""
+        found = await run_by_size(count_work(text), partial(self._select, find_by_rules, text))
+        if found or not self._has_classifier:
+            return found
+        return await _threads.run(partial(self._select, find_by_classifier, text))
+
+    def _select(self, find: Callable[[str], list[Detection]], text: str) -> list[Detection]:
+        return [found for found in find(text) if self._is_flagged(found.type, found.score)]
 
     async def _ask_judge(self, text: str, ctx: RunContext) -> list[tuple[str, float]]:
         """Return the categories in which the judge finds a text over the threshold."""
@@ -132,6 +147,12 @@ class ModerationProcessor(Processor):
         )
         model = None if self._judge == _RUN else self._judge
         return await ctx.ask(prompt, dict[str, float], model=model)
+
+
+def _check_classifier(classifier: bool) -> bool:  # noqa: FBT001 - the option's own value
+    if check_flag(classifier, "classifier") and not is_installed():
+        raise MissingExtraError("guard")
+    return classifier
 
 
 def _check_judge(judge: object) -> object:
