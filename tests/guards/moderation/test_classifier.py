@@ -93,9 +93,24 @@ async def test_classifier_that_fails_stops_the_run(monkeypatch: pytest.MonkeyPat
         await guard.process_input([Message("user", CALM)], context(new_run()))
 
 
-async def test_two_guards_embed_a_text_once() -> None:
+async def test_two_guards_embed_a_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the injection guard has read is not embedded again for moderation."""
-    embed_window.cache_clear()
+    embedded: list[str] = []
+    real = embedded_windows.embed_sync
+
+    def embed_and_count(text: str) -> object:
+        embedded.append(text)
+        return real(text)
+
+    monkeypatch.setattr(embedded_windows, "embed_sync", embed_and_count)
+    text = "The heron by the mill was counted twice this spring."  # no other test embeds it
     for guard in (PromptInjectionDetector(classifier=True), ModerationProcessor(classifier=True)):
-        await guard.process_input([Message("user", CALM)], context(new_run()))
-    assert embed_window.cache_info()[:2] == (1, 1)
+        await guard.process_input([Message("user", text)], context(new_run()))
+    assert embedded == [text]
+
+
+def test_vectors_of_many_windows_are_dropped() -> None:
+    """The cache has an end, and a window that was dropped is embedded again."""
+    for number in range(2 * MAX_WINDOWS + 1):
+        embed_window(f"window {number}")
+    assert embed_window("window 0").shape == (384,)
