@@ -337,9 +337,12 @@ def frame_parts(texts: Sequence[str]) -> list[TextPart]:
 
 def clean_text(text: str) -> str:
     """Replace characters that cannot be stored (NUL, lone surrogates) in text of models and tools."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd") if "\0" in text else text
-    return text.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    text = text.replace("\0", "\ufffd") if "\0" in text else text
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
 
 
 def clean_json(value: object) -> object:

@@ -25,9 +25,9 @@ from recollect.concurrency.threads import QUICK_CHARACTERS
 from recollect.guards.holdback import Span
 from recollect.guards.injection.detector import remove_sentences
 from recollect.guards.injection.scoring import find_injections
-from recollect.guards.json_texts import count_characters, map_texts
+from recollect.guards.json_texts import map_texts
 from recollect.guards.pii.finder import PIIFinder
-from recollect.guards.stream_guard import count_message
+from recollect.message_size import count_characters, count_message
 from recollect.messages import FilePart, ReasoningPart, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import TextDelta

@@ -4,13 +4,26 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, cast
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import ConflictError, InvalidArgumentError, StorageFullError
+from recollect.message_size import count_message
 from recollect.messages import Message, ToolCall
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import DuplicateRow, Params, Results, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import (
+    QUICK_BYTES,
+    DuplicateRow,
+    Params,
+    Results,
+    Row,
+    Statement,
+    Step,
+    Transaction,
+    query,
+)
 from recollect.storage.records import DEFAULT_TITLE, Placement
 from recollect.storage.rows import decode_messages, decode_parts, encode_message, to_micros
 from recollect.storage.users import check_not_erased
@@ -47,12 +60,13 @@ class Turns(StoreCore):
         due = None if expires_at is None else _check_expiry(expires_at, cast("int", keys["now"]))
         if erase_epoch is not None:
             check_int(erase_epoch, "erase_epoch")
-        entries = [Entry(message, encode_message(message, run_id, due)) for message in turn]
+        entries = await run_by_size(sum(map(count_message, turn)), partial(_encode, turn, run_id, due))
         append = _Append(keys, entries, run_id, erase_epoch)
+        heavy = _count_bytes(entries) > QUICK_BYTES
         try:
-            return await self._write(append.write_new, scope)
+            return await self._write(append.write_new, scope, heavy=heavy)
         except DuplicateRow:  # a message or the run is stored already
-            return await self._write(append.write_rest, scope)
+            return await self._write(append.write_rest, scope, heavy=heavy)
 
 
 class Entry(NamedTuple):
@@ -258,9 +272,17 @@ def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
         "last_message_at": fresh[-1].columns["created_at"] if fresh else None,
         "expires_at": min(expiries) if expiries else None,
         "added": len(fresh),
-        "bytes": sum([cast("int", entry.columns["bytes"]) for entry in fresh]),
+        "bytes": _count_bytes(fresh),
     }
     return Statement("extend_thread", values)
+
+
+def _encode(turn: Sequence[Message], run_id: str | None, due: int | None) -> list[Entry]:
+    return [Entry(message, encode_message(message, run_id, due)) for message in turn]
+
+
+def _count_bytes(entries: Sequence[Entry]) -> int:
+    return sum([cast("int", entry.columns["bytes"]) for entry in entries])
 
 
 def remove_expired(keys: Params) -> Transaction[int]:
