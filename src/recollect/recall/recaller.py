@@ -19,6 +19,7 @@ from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
+from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 from recollect.text.segments import split_into_segments
 
@@ -123,7 +124,7 @@ class Recaller:
         """Load what the first search would: word analysis, and the built-in embedder; no request is sent."""
         from recollect.recall.embedding.minilm import MiniLM
 
-        await asyncio.to_thread(parse_question, "ready", now())
+        await asyncio.to_thread(_rehearse)
         if self._embedder is not None and self._embedder.model_id == MiniLM.model_id:
             await self._embedder.embed_query("ready")
 
@@ -195,6 +196,15 @@ class Recaller:
         finally:
             search.timings["embed_ms"] = _milliseconds_since(started)
         return None
+
+
+def _rehearse() -> None:
+    """Search a message that is not stored: what a first search imports and compiles takes a while."""
+    when = now()
+    row = SearchRow(1, "", "", "", 0, to_micros(when), None, None, None, None, None, "Ready, Zoë?")
+    index = UserIndex(0)
+    index.apply(SearchChanges(0, [row], []))
+    rank(index, parse_question("Was Zoë ready yesterday?", when), None, None, 0)
 
 
 def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEmbedder) -> str | None:
