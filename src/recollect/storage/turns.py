@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from recollect.concurrency.threads import run_by_size
 from recollect.errors import ConflictError, InvalidArgumentError, StorageFullError
-from recollect.message_size import count_message
+from recollect.message_size import QUICK_CHARACTERS, count_message
 from recollect.messages import Message, ToolCall
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
@@ -60,9 +60,13 @@ class Turns(StoreCore):
         due = None if expires_at is None else _check_expiry(expires_at, cast("int", keys["now"]))
         if erase_epoch is not None:
             check_int(erase_epoch, "erase_epoch")
-        entries = await run_by_size(sum(map(count_message, turn)), partial(_encode, turn, run_id, due))
+        size = sum(map(count_message, turn))
+        if size <= QUICK_CHARACTERS:  # nearly always, and quicker than to ask
+            entries = _encode(turn, run_id, due)
+        else:
+            entries = await run_by_size(size, partial(_encode, turn, run_id, due))
         append = _Append(keys, entries, run_id, erase_epoch)
-        heavy = _count_bytes(entries) > QUICK_BYTES
+        heavy = append.size > QUICK_BYTES
         try:
             return await self._write(append.write_new, scope, heavy=heavy)
         except DuplicateRow:  # a message or the run is stored already
@@ -79,7 +83,7 @@ class Entry(NamedTuple):
 class _Append:
     """One turn to be appended: first as if all of it were new, which takes no look-up."""
 
-    __slots__ = ("_entries", "_erase_epoch", "_keys", "_run_id")
+    __slots__ = ("_entries", "_erase_epoch", "_keys", "_run_id", "size")
 
     def __init__(
         self, keys: Params, entries: list[Entry], run_id: str | None, erase_epoch: int | None
@@ -88,6 +92,7 @@ class _Append:
         self._entries = entries
         self._run_id = run_id
         self._erase_epoch = erase_epoch
+        self.size = _count_entries(entries)
 
     def write_new(self) -> Transaction[list[Placement]]:
         """Write the turn; raise `DuplicateRow` if the run is stored, as the engine does for a message."""
@@ -95,7 +100,7 @@ class _Append:
         _, extended, drawn, *checked = yield Step(
             (
                 Statement("lock_known_user", keys),
-                build_extension(keys, entries),
+                build_extension(keys, entries, self.size),
                 Statement("draw_message_numbers", {"count": len(entries)}),
                 *self._checks(),
             )
@@ -263,7 +268,7 @@ def build_creation(keys: Params, values: Params) -> list[Statement]:
     return [Statement("create_app", keys), Statement("create_thread", {**keys, **times, **values})]
 
 
-def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
+def build_extension(keys: Params, fresh: Sequence[Entry], size: int | None = None) -> Statement:
     """Return the statement that adds new messages to the row of their thread."""
     expiries = [cast("int", due) for entry in fresh if (due := entry.columns["expires_at"]) is not None]
     values = {
@@ -272,7 +277,7 @@ def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
         "last_message_at": fresh[-1].columns["created_at"] if fresh else None,
         "expires_at": min(expiries) if expiries else None,
         "added": len(fresh),
-        "bytes": _count_bytes(fresh),
+        "bytes": _count_entries(fresh) if size is None else size,
     }
     return Statement("extend_thread", values)
 
@@ -281,7 +286,7 @@ def _encode(turn: Sequence[Message], run_id: str | None, due: int | None) -> lis
     return [Entry(message, encode_message(message, run_id, due)) for message in turn]
 
 
-def _count_bytes(entries: Sequence[Entry]) -> int:
+def _count_entries(entries: Sequence[Entry]) -> int:
     return sum([cast("int", entry.columns["bytes"]) for entry in entries])
 
 
