@@ -12,15 +12,22 @@ _NUMBER_SIZE = 8
 
 
 def count_characters(value: object, limit: int = QUICK_CHARACTERS) -> int:
-    """Return how much text a value holds, counted until it is more than a limit; a number is a short text."""
+    """Return how much text a value holds, counted until it is more than a limit.
+
+    A number is a short text. Each item of a list counts too, so that a list within itself comes to an end.
+    """
     found = 0
     waiting = [value]
     while waiting and found <= limit:
         item = waiting.pop()
         if isinstance(item, Mapping):
-            waiting += (part for pair in cast("Mapping[str, object]", item).items() for part in pair)
+            members = cast("Mapping[str, object]", item)
+            found += len(members)
+            waiting += (part for pair in members.items() for part in pair)
         elif isinstance(item, list | tuple):
-            waiting += cast("list[object]", item)
+            items = cast("list[object]", item)
+            found += len(items)
+            waiting += items
         else:
             found += len(item) if isinstance(item, str) else _NUMBER_SIZE
     return found

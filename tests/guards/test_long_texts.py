@@ -221,5 +221,8 @@ def test_size_counts_all_parts_when_a_message_has_several() -> None:
         ToolResult("1", "t", ("yz", None)),
         FilePart("image/png", url="u", name="name"),
     ]
-    assert count_message(Message("assistant", parts)) == 3 + 2 + (3 + 5 + 1 + 8 + 1) + (2 + 8) + 5
-    assert count_characters(["x" * 50] * 1_000, 100) == 150
+    assert count_message(Message("assistant", parts)) == 3 + 2 + (2 + 3 + 5 + 1 + 2 + 8 + 1) + (2 + 2 + 8) + 5
+    assert count_characters(["x" * 50] * 3, 100) == 103
+    within = list[object]()
+    within += [within, {"again": within}]
+    assert count_characters(within, 100) > 100
