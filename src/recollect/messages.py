@@ -337,9 +337,14 @@ def frame_parts(texts: Sequence[str]) -> list[TextPart]:
 
 def clean_text(text: str) -> str:
     """Replace characters that cannot be stored (NUL, lone surrogates) in text of models and tools."""
+    text = text.replace("\0", "\ufffd") if "\0" in text else text
     if text.isascii():
-        return text.replace("\0", "\ufffd") if "\0" in text else text
-    return text.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return text
+    try:
+        text.encode()  # nearly always it can, and decoding a long text takes longer
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
 
 
 def clean_json(value: object) -> object:

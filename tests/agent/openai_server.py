@@ -1,4 +1,4 @@
-"""A small server on loopback that speaks the Chat Completions wire format, streaming included."""
+"""A small server on loopback that speaks OpenAI's wire format: chats, streaming included, and embeddings."""
 
 import asyncio
 import json
@@ -36,6 +36,9 @@ class ChatServer:
         """Serve one connection until it ends."""
         try:
             while (body := await _read_request(reader)) is not None:
+                if "input" in body:
+                    await _send_json(writer, 200, _embeddings(body["input"]))
+                    continue
                 self.requests.append(body)
                 say = self.script[min(len(self.requests), len(self.script)) - 1]
                 if not body.get("stream"):
@@ -87,7 +90,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Json | None:
     except asyncio.IncompleteReadError:
         return None
     lines = head.decode().split("\r\n")
-    assert lines[0] == "POST /v1/chat/completions HTTP/1.1"
+    assert lines[0] in ("POST /v1/chat/completions HTTP/1.1", "POST /v1/embeddings HTTP/1.1")
     size = next(int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:"))
     return json.loads(await reader.readexactly(size))
 
@@ -135,6 +138,15 @@ def _completion(say: Say) -> Json:
     message: Json = {"role": "assistant", "content": "".join(say.texts) or None, "tool_calls": calls or None}
     choice: Json = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     return _usage() | {"object": "chat.completion", "choices": [choice]}
+
+
+def _embeddings(texts: list[str]) -> Json:
+    data = [
+        {"object": "embedding", "index": place, "embedding": [1.0, len(text) % 7, 2.0]}
+        for place, text in enumerate(texts)
+    ]
+    usage = {"prompt_tokens": 3, "total_tokens": 3}
+    return {"object": "list", "data": data, "model": "tiny", "usage": usage}
 
 
 async def _send_error(writer: asyncio.StreamWriter, status: int) -> None:

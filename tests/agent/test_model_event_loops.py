@@ -1,8 +1,7 @@
 """One HTTP model under many event loops: sync agents that share it, agents made per call, repeated runs."""
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,31 +12,10 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from tests.agent.openai_server import ChatServer, Say, chat_server
+from tests.agent.openai_server import ChatServer
 from tests.support.agents import streamed_text
-from tests.support.waiting import GENEROUS
 
 from recollect import Agent, Memory, ModelError
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    """A server on a loop of its own."""
-    found: list[ChatServer] = []
-    started, done = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with chat_server(Say(texts=["fine"])) as state:
-            found.append(state)
-            started.set()
-            await asyncio.to_thread(done.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert started.wait(GENEROUS)
-    yield found[0]
-    done.set()
-    thread.join()
 
 
 @pytest.fixture

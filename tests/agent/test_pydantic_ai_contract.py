@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pydantic_ai import direct
+from pydantic_ai import Embedder, direct
 from pydantic_ai import messages as pa
+from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -16,7 +17,7 @@ from pydantic_ai.tools import Tool
 from tests.support.syntax import parsed
 
 import recollect
-from recollect.agent.http_clients import share_between_loops
+from recollect.concurrency.http_clients import share_between_loops
 
 pytestmark = pytest.mark.anyio
 
@@ -219,5 +220,8 @@ def test_provider_has_one_client_that_can_be_replaced() -> None:
     for name in ("_own_http_client", "_http_client_factory", "_own_client_loop", "_set_http_client"):
         assert hasattr(provider, name)
     assert hasattr(Model, "_refresh_http_client")
+    assert hasattr(provider, "_refresh_http_client")
+    embedder = Embedder(OpenAIEmbeddingModel("tiny", provider=provider))
+    assert getattr(getattr(embedder, "_get_model")(), "_provider") is provider  # noqa: B009 - private names
     share_between_loops(OpenAIChatModel("tiny", provider=provider))
     assert getattr(provider.client, "_client") is getattr(provider, "_own_http_client")  # noqa: B009 - private names

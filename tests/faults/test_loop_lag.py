@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,15 +9,15 @@ from pathlib import Path
 import pytest
 from tests.faults.children import Child, forks, hold_the_pen
 from tests.faults.turns import make_turn
-from tests.support.garbage import no_collection
+from tests.support.loop_time import TICK, watch_loop
 
-from recollect import Message, Scope, Store, open_store
+from recollect import Agent, Memory, Message, Scope, Store, ToolCall, open_store
+from recollect.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
 MESSAGES = 6_000
 LONGEST_SHARE = 0.25  # of the processor time of all, without a turn for others
-TICK = 0.002  # seconds between two turns of the event loop
 SCOPE = Scope(1, "ann", "long")
 
 
@@ -37,6 +36,50 @@ async def test_loop_goes_on_when_a_large_user_is_exported_imported_and_cleared(s
             assert await store.clear_history(scope=SCOPE) == MESSAGES
         async with _beside_the_loop():
             assert (await store.erase(scope=Scope(2, "bob"))).counts["messages"] == MESSAGES
+
+
+async def test_loop_goes_on_when_a_long_message_is_written_and_read(sqlite_url: str) -> None:
+    """A message of 24 MB is stored, and read as history, by number and by its run."""
+    message = Message("user", "+49 170 5550134, " * 1_400_000, id="run:0000")
+    async with open_store(sqlite_url) as store:
+        async with _beside_the_loop():
+            (place,) = await store.append_turn([message], scope=SCOPE, run_id="run")
+        async with _beside_the_loop():
+            assert await store.last_messages(10, scope=SCOPE) == [message]
+        async with _beside_the_loop():
+            assert (await store.read_for_run(10, scope=SCOPE))[0] == [message]
+        async with _beside_the_loop():
+            assert await store.messages_by_number([place.number], scope=SCOPE) == [message]
+        async with _beside_the_loop():
+            assert await store.turn_of_run("run", scope=SCOPE) == [message]
+
+
+async def test_loop_goes_on_when_a_message_of_many_words_is_indexed_and_recalled(tmp_path: Path) -> None:
+    """The terms of a long message are many too, and the passage to show is looked for in all of it."""
+    text = " ".join(f"word{number}" for number in range(400_000))
+    async with Memory(tmp_path / "long.db", semantic_recall=True, embedder=None) as memory:
+        await memory.prepare()
+        async with _beside_the_loop():
+            await memory.save_messages([Message("user", text)], user_id="ann", thread_id="long")
+            await memory.wait_until_idle()
+        async with _beside_the_loop():
+            (hit,) = await memory.query("word7 word8", user_id="ann", thread_id="long")
+        assert hit.segment is not None
+
+
+async def test_loop_goes_on_when_a_tool_returns_a_long_text(sqlite_url: str) -> None:
+    """The result is checked, encoded and stored in threads."""
+
+    def fetch() -> list[str]:
+        """Return much."""
+        return ["caf\u00e9 " * 1_000_000, "+49 170 5550134, " * 500_000]
+
+    model = ScriptedModel([[ToolCall("1", "fetch", {})], "It is long."])
+    async with Memory(sqlite_url, last_messages=0) as memory:
+        agent = Agent(model, memory=memory, tools=[fetch])
+        await agent.prepare()
+        async with _beside_the_loop():
+            assert (await agent.generate("Fetch it.", resource_id="ann")).saved
 
 
 async def test_loop_goes_on_when_another_process_holds_the_file(tmp_path: Path) -> None:
@@ -66,25 +109,7 @@ async def _fill(store: Store) -> None:
 
 @asynccontextmanager
 async def _beside_the_loop() -> AsyncGenerator[None]:
-    """Make sure that a block leaves the event loop free: most of its work is done in other threads.
-
-    Processor time is compared with processor time, because the machine may be busy with something else. The
-    garbage of earlier tests is not collected meanwhile.
-    """
-    turns: list[float] = []
-
-    async def watch() -> None:
-        while True:
-            started = time.thread_time()
-            await asyncio.sleep(TICK)
-            turns.append(time.thread_time() - started)
-
-    with no_collection():
-        task = asyncio.create_task(watch())
-        await asyncio.sleep(TICK)  # it watches from the first moment on
-        started = time.process_time()
+    """Make sure that a block leaves the event loop free: most of its work is done in other threads."""
+    async with watch_loop() as found:
         yield
-        spent = time.process_time() - started
-        await asyncio.sleep(2 * TICK)  # and what was the last
-        task.cancel()
-    assert max(turns) < LONGEST_SHARE * spent, f"{max(turns)} of {spent} seconds in one go"
+    assert found.longest < LONGEST_SHARE * found.spent, f"{found.longest} of {found.spent} seconds in one go"

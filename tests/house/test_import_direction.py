@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "recollect._lazy",
         "recollect._version",
         "recollect.errors",
+        "recollect.message_size",
         "recollect.messages",
         "recollect.model_validation",
         "recollect.scope",

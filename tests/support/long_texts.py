@@ -5,6 +5,10 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.support.loop_time import watch_loop
 
 from recollect import Agent, Memory, PIIDetector, PromptInjectionDetector
 from recollect.messages import ToolResult
@@ -24,6 +28,8 @@ class Delay:
     busy: float
     handled: float
     """How long the long prompt took."""
+    longest: float
+    """The longest turn of the event loop's thread meanwhile, in processor time."""
 
 
 def make_text(part: str, megabytes: float) -> str:
@@ -38,19 +44,24 @@ def make_result(keys: int) -> ToolResult:
 
 async def measure_delay(text: str) -> Delay:
     """Handle a prompt with guards and memory, and greet as another user meanwhile."""
-    async with Memory(semantic_recall=True, embedder=None) as memory:
+    with TemporaryDirectory() as folder:
+        return await _measure_delay(text, Path(folder, "long.db"))
+
+
+async def _measure_delay(text: str, path: Path) -> Delay:
+    async with Memory(path, semantic_recall=True, embedder=None) as memory:
         guards = [PIIDetector(), PromptInjectionDetector()]
         agent = Agent(ScriptedModel("ok"), memory=memory, input_processors=guards)
         await _greet(agent)
         quiet = max([await _greet(agent) for _ in range(20)])
         started = time.perf_counter()
-        async with _greet_meanwhile(agent) as seconds:
+        async with watch_loop() as loop_time, _greet_meanwhile(agent) as seconds:
             result = await agent.generate(text, resource_id="ada")
             handled = time.perf_counter() - started
             await memory.wait_until_idle()
             await agent.generate("And what was it?", resource_id="ada", thread_id="another")
         assert result.saved
-        return Delay(quiet, max(seconds), handled)
+        return Delay(quiet, max(seconds), handled, loop_time.longest)
 
 
 @asynccontextmanager

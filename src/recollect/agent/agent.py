@@ -186,9 +186,10 @@ class Agent:
             )
         name = new_message_id() if run_id is None else check_run_id(run_id)
         messages = parse_prompt(prompt, name)
-        provider = self._get_provider()
+        if self._is_quick_to_load:
+            self._get_provider()  # what is wrong with the model or a tool is raised now
         settings = RunSettings(
-            provider=provider,
+            load_provider=self._load_provider,
             instructions=self._instructions,
             max_steps=self._max_steps,
             limit_answer=self._limit_answer,
@@ -202,12 +203,17 @@ class Agent:
         state = RunState(name, ids, Trace(), self._instructions, context=_check_context(context))
         return AgentRun(settings, PipelineRun(self._input_side, self._output_side, state), messages)
 
-    async def _load_provider(self) -> None:
+    @property
+    def _is_quick_to_load(self) -> bool:
+        return self._provider is not None or (
+            _PROVIDER_MODULE in sys.modules and not isinstance(self._model, str)
+        )
+
+    async def _load_provider(self) -> "ModelProvider":
         """Make the provider; the imports that it needs take a second, so others go on meanwhile."""
-        if _PROVIDER_MODULE in sys.modules and not isinstance(self._model, str):
-            self._get_provider()
-        else:
-            await asyncio.to_thread(self._get_provider)
+        if self._is_quick_to_load:
+            return self._get_provider()
+        return await asyncio.to_thread(self._get_provider)
 
     def _get_provider(self) -> "ModelProvider":
         if self._provider is None:

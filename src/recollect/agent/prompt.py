@@ -66,8 +66,12 @@ def _check_end(messages: Sequence[Message]) -> None:
         _check_results(conversation)
     elif last.role == "assistant":
         raise InvalidArgumentError("prompt", "ends with an assistant message; add the message to answer")
-    elif not last.text.strip() and not any(isinstance(part, FilePart) for part in last.parts):
+    elif _is_blank(last.text) and not any(isinstance(part, FilePart) for part in last.parts):
         raise InvalidArgumentError("prompt", "must not be empty: its last message says nothing")
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()  # `strip` would copy a long text
 
 
 def _check_results(conversation: Sequence[Message]) -> None:

@@ -14,10 +14,10 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.tools import Tool
 
 from recollect.agent.asking import MODEL_FAULTS, ask_local_model, ask_model
-from recollect.agent.http_clients import refresh_client, share_between_loops
 from recollect.agent.models import LocalModel, ModelPart, OfflineModel, StepEnd
 from recollect.agent.result import Usage
 from recollect.agent.tools import BrokenCall, RunnableTool, run_tool
+from recollect.concurrency.http_clients import refresh_client, share_between_loops
 from recollect.errors import InvalidArgumentError, ModelError, ModelUnavailableError
 from recollect.messages import (
     FilePart,

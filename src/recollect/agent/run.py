@@ -50,7 +50,7 @@ _Phase: TypeAlias = Callable[[], Awaitable[list[StreamPart]]]
 class RunSettings:
     """The settings of a run, from its agent and its call."""
 
-    provider: "ModelProvider"
+    load_provider: Callable[[], Awaitable["ModelProvider"]]
     instructions: str
     max_steps: int
     limit_answer: str
@@ -110,7 +110,7 @@ class AgentRun:
         self.delivery = Delivery()
         self.wait_for_reader: Callable[[], Awaitable[None]] = _do_not_wait
         self.result = Result(self.state.run_id, trace=self.state.trace)
-        self.state.ask = settings.provider.count_into(self.result.usage)
+        self._loaded: ModelProvider | None = None
 
     async def run_to_end(self) -> Result:
         """Run to the end and return the result."""
@@ -147,6 +147,8 @@ class AgentRun:
             emit_spans(self.result, failure, started, with_content=self._settings.trace_content)
 
     async def _begin(self) -> list[StreamPart]:
+        self._loaded = await self._settings.load_provider()
+        self.state.ask = self._loaded.count_into(self.result.usage)
         self._messages = list(await self._pipeline.begin(self._prompt))
         self._phase = self._ask if self.state.stop_reason is None else self._finish
         # If the caller chose the id, an earlier run may have committed it.
@@ -173,7 +175,7 @@ class AgentRun:
         self.result.usage.requests += 1
         self.result.prompt = list(self._messages)
         self._settings.note_shown(self.result.prompt)
-        parts = self._settings.provider.step(self._messages, self._settings.instructions, self._responses)
+        parts = self._provider.step(self._messages, self._settings.instructions, self._responses)
         self._step = _ModelStep(self._steps_done, parts)
         self._phase = self._reading
         return []
@@ -251,7 +253,7 @@ class AgentRun:
             async with asyncio.TaskGroup() as group:
                 for call, kept in zip(step.calls, step.kept_calls, strict=True):
                     with bind_tools(self.state, kept):
-                        tasks.append(group.create_task(self._settings.provider.run_tool(call, self.state)))
+                        tasks.append(group.create_task(self._provider.run_tool(call, self.state)))
         except BaseExceptionGroup as errors:
             first = errors.exceptions[0]
             raise (first.__cause__ or first) if isinstance(first, ToolInterrupt) else first from None
@@ -298,6 +300,12 @@ class AgentRun:
         self._phase = None
         self.result.saved = await self._pipeline.commit(raises=self._settings.on_memory_error == "raise")
         return []
+
+    @property
+    def _provider(self) -> "ModelProvider":
+        if self._loaded is None:
+            raise RuntimeError("the run has not begun yet")
+        return self._loaded
 
     @property
     def _current_step(self) -> _ModelStep:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import RecollectError, describe_error
+from recollect.message_size import count_characters
 from recollect.messages import ToolCall, ToolResult, clean_json, clean_text
 from recollect.pipeline.context import RunState, TripWire
 from recollect.trace import MAX_ERROR_LENGTH, TraceEntry
@@ -62,7 +64,9 @@ async def run_tool(tools: Mapping[str, RunnableTool], call: ToolCall, run: RunSt
         stage = _RUNNING
         value = await tool.run(arguments)
         stage = _ANSWER
-        return ToolResult(call.id, call.name, _to_content(value))
+        return ToolResult(
+            call.id, call.name, await run_by_size(count_characters(value), lambda: _to_content(value))
+        )
     except TripWire:
         raise
     except KeyboardInterrupt as interrupt:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from recollect.concurrency.fork import PerProcess, fork_gate
+from recollect.message_size import QUICK_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,9 +28,6 @@ __all__ = ["QUICK_CHARACTERS", "ThreadPool", "ThreadStartError", "call_in_loop",
 
 T = TypeVar("T")
 S = TypeVar("S")
-
-QUICK_CHARACTERS = 4_000
-"""How much text is worked on in the event loop's thread; what takes longer would hold up everybody."""
 
 _PAGE_CHARACTERS = 100_000
 _Tasks: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"

@@ -5,8 +5,9 @@ A detection names its kind, its place and its score, never the text: that must a
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar, cast, overload
 
 from recollect.errors import InvalidArgumentError
 from recollect.pipeline.context import RunContext
@@ -21,6 +22,46 @@ class Detection(NamedTuple):
     start: int
     end: int
     score: float = 1.0
+
+
+R = TypeVar("R")
+
+
+class Rows(Sequence[R]):
+    """Many findings, such as detections, in four columns: a kind, two places and a number.
+
+    As objects, those of a long text would be looked at by every full collection of garbage, for which
+    everybody waits.
+    """
+
+    __slots__ = ("_columns", "_make")
+
+    def __init__(self, make: Callable[[str, int, int, float], R]) -> None:
+        """Take the class of the findings."""
+        self._make = make
+        self._columns = (list[str](), array("q"), array("q"), array("d"))
+
+    def extend(self, rows: Iterable[tuple[str, int, int, float]]) -> None:
+        """Append findings."""
+        kinds, starts, ends, numbers = self._columns
+        for kind, start, end, number in rows:
+            kinds.append(kind)
+            starts.append(start)
+            ends.append(end)
+            numbers.append(number)
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[R]: ...
+    def __getitem__(self, index: int | slice) -> R | list[R]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        kinds, starts, ends, numbers = self._columns
+        return self._make(kinds[index], starts[index], ends[index], numbers[index])
 
 
 OnDetection: TypeAlias = Callable[[Sequence[Detection], RunContext], object]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-_NUMBER_SIZE = 8
 _NO_NAME = "value"  # of a number that stands under no key: alone, a sum could look like a phone number
 
 
@@ -20,21 +19,6 @@ def iter_texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in cast("list[object]", value):
             yield from iter_texts(item)
-
-
-def count_characters(value: object, limit: int) -> int:
-    """Return how much text a value holds, counted until it is more than a limit; a number is a short text."""
-    found = 0
-    waiting = [value]
-    while waiting and found <= limit:
-        item = waiting.pop()
-        if isinstance(item, Mapping):
-            waiting += (part for pair in cast("Mapping[str, object]", item).items() for part in pair)
-        elif isinstance(item, list | tuple):
-            waiting += cast("list[object]", item)
-        else:
-            found += len(item) if isinstance(item, str) else _NUMBER_SIZE
-    return found
 
 
 def map_texts(value: object, change: Callable[[str], str]) -> object:

@@ -6,6 +6,7 @@ become a match.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
@@ -16,12 +17,11 @@ from recollect.guards.holdback import (
     REDACTED,
     HoldBack,
     Span,
-    apply_spans,
     merge_spans,
-    shift_spans,
 )
 from recollect.guards.json_texts import map_named_texts
-from recollect.guards.stream_guard import StreamGuard, TextStream, WholeText, count_message, count_part
+from recollect.guards.stream_guard import StreamGuard, TextStream, WholeText
+from recollect.message_size import count_message, count_part
 from recollect.messages import Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.assembly import id_of
 from recollect.pipeline.context import RunContext
@@ -68,6 +68,13 @@ class SpanGuard(StreamGuard):
         """
         raise NotImplementedError
 
+    def find_in_pieces(self, text: str, start: int, ctx: RunContext) -> Iterator[list[Span]]:
+        """Yield what `find` returns; a guard may yield what it finds in a long text piece by piece.
+
+        A piece overlaps no earlier one. So no more than one must be in memory.
+        """
+        yield self.find(text, start, ctx)
+
     def open_from(self, text: str) -> int:  # noqa: ARG002 - a guard of its own looks at the text
         """Return where an unfinished match may begin, or the length of the text if none can.
 
@@ -93,7 +100,9 @@ class SpanGuard(StreamGuard):
 
     def find_merged(self, text: str, start: int, ctx: RunContext) -> list[Span]:
         """Call `find`, check that it returns spans of the text, and merge them in order."""
-        found = self.find(text, start, ctx)
+        return self._merge(self.find(text, start, ctx), text)
+
+    def _merge(self, found: list[Span], text: str) -> list[Span]:
         if not _are_spans(found, text):
             raise RecollectError(
                 f"{id_of(self)}.find must return a list of Span values, with places in the text it was given"
@@ -185,9 +194,15 @@ class SpanGuard(StreamGuard):
             return text
         label = _make_label(name) if name else ""
         labelled, start = label + text, len(label)
-        spans = shift_spans(self.find_merged(labelled, start, ctx), start)
+        segments: list[str] = []
+        place = start
+        for found in self.find_in_pieces(labelled, start, ctx):
+            for span in self._merge(found, labelled):
+                if span.end > start:
+                    segments += (labelled[place : max(span.start, start)], span.replacement)
+                    place = span.end
         self.report(labelled, start, len(labelled), ctx)
-        return apply_spans(text, spans)
+        return "".join((*segments, labelled[place:])) if segments else text
 
 
 def _make_label(name: str) -> str:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from recollect.concurrency.threads import QUICK_CHARACTERS, run_by_size
-from recollect.guards.json_texts import count_characters
-from recollect.messages import FilePart, Message, Part, ToolCall, ToolResult
+from recollect.message_size import count_message, count_part
+from recollect.messages import Message, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import Processor, StreamPart, TextDelta, text_parts
 from recollect.text.slices import feed_in_slices
@@ -112,21 +112,3 @@ class StreamGuard(Processor):
             )
             for message in messages
         ]
-
-
-def count_message(message: Message) -> int:
-    """Return how much text the parts of a message hold, counted until it is a lot."""
-    return sum(map(count_part, message.parts))
-
-
-def count_part(part: Part) -> int:
-    """Return how much text a part holds, counted until it is a lot; what a file holds is not read."""
-    match part:
-        case ToolCall():
-            return count_characters(part.arguments, QUICK_CHARACTERS)
-        case ToolResult():
-            return count_characters(part.content, QUICK_CHARACTERS)
-        case FilePart():
-            return len(part.url or "") + len(part.name or "")
-        case _:
-            return len(part.text)

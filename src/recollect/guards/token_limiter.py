@@ -6,7 +6,8 @@ from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from recollect.concurrency.threads import run_by_size
-from recollect.guards.stream_guard import StreamGuard, TextStream, count_message
+from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.message_size import count_message
 from recollect.messages import FramePart, Kind, Message, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 from recollect.concurrency.threads import run_by_size
 from recollect.guards.json_texts import map_texts
-from recollect.guards.stream_guard import StreamGuard, count_message, count_part
+from recollect.guards.stream_guard import StreamGuard
+from recollect.message_size import count_message, count_part
 from recollect.messages import Message, Part, TextPart, ToolResult
 from recollect.text.normalizing import Form, NormalizingStream, Style, normalize
 from recollect.validation import check_choice, check_flag

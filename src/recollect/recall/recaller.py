@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
@@ -19,6 +21,7 @@ from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
+from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 from recollect.text.segments import split_into_segments
 
@@ -123,7 +126,7 @@ class Recaller:
         """Load what the first search would: word analysis, and the built-in embedder; no request is sent."""
         from recollect.recall.embedding.minilm import MiniLM
 
-        await asyncio.to_thread(parse_question, "ready", now())
+        await asyncio.to_thread(_rehearse)
         if self._embedder is not None and self._embedder.model_id == MiniLM.model_id:
             await self._embedder.embed_query("ready")
 
@@ -197,6 +200,15 @@ class Recaller:
         return None
 
 
+def _rehearse() -> None:
+    """Search a message that is not stored: what a first search imports and compiles takes a while."""
+    when = now()
+    row = SearchRow(1, "", "", "", 0, to_micros(when), None, None, None, None, None, "Ready, Zoë?")
+    index = UserIndex(0)
+    index.apply(SearchChanges(0, [row], []))
+    rank(index, parse_question("Was Zoë ready yesterday?", when), None, None, 0)
+
+
 def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEmbedder) -> str | None:
     """Return the text to embed for a question, or None if no stored vector can be compared with it."""
     index.check_model(embedder.model_id, embedder.dimensions)
@@ -260,13 +272,15 @@ async def _collect(
             index.is_stale = True  # it was deleted since, or expires sooner than when the index was read
             continue
         before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
-        segment = _find_segment(index, row, vector, messages[row].text)
+        best = None if vector is None else index.find_best_segment(row, vector)
+        text = messages[row].text
+        segment = await run_by_size(len(text), partial(_find_segment, text, best, search.question))
         hits.append(
             Hit(
                 messages[row],
                 score=float(ranking.scores[row]),
                 relevance=float(ranking.relevance[row]),
-                segment=segment or find_excerpt(messages[row].text, search.question),
+                segment=segment,
                 before=before,
                 after=after,
                 why=ranking.why(row) if search.explain else None,
@@ -281,15 +295,12 @@ async def _collect(
     return Recall(tuple(kept), ranking.searched, tuple(search.notes), tuple(misses), search.timings)
 
 
-def _find_segment(
-    index: UserIndex, row: int, vector: NDArray[np.float32] | None, text: str
-) -> tuple[int, int] | None:
-    """Return the place of the segment of a long text that is nearest to a vector."""
-    best = None if vector is None else index.find_best_segment(row, vector)
-    if best is None:
-        return None
-    segments = split_into_segments(text)
-    return segments[best] if best < len(segments) else None
+def _find_segment(text: str, best: int | None, question: Question) -> tuple[int, int] | None:
+    """Return the place of the part of a long text to show: its best segment, or that with most terms."""
+    segments = [] if best is None else split_into_segments(text)
+    if best is not None and best < len(segments):
+        return segments[best]
+    return find_excerpt(text, question)
 
 
 def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:

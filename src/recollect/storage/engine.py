@@ -25,6 +25,9 @@ T_co = TypeVar("T_co", covariant=True)
 BUSY_SECONDS = 5.0
 """How long a call waits for a server, a connection or other writers, unless the caller says otherwise."""
 
+QUICK_BYTES = 256 * 1024
+"""How much is read or written on the event loop's thread; more would hold up everybody."""
+
 Params: TypeAlias = Mapping[str, object]
 """The values bound to one statement, by name."""
 

@@ -15,7 +15,7 @@ from typing import cast
 from recollect.errors import InvalidArgumentError
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import Params, Row, Statement, Step, Transaction, Unchanged
+from recollect.storage.engine import QUICK_BYTES, Params, Row, Statement, Step, Transaction, Unchanged
 from recollect.storage.records import (
     MessageTerms,
     SearchChanges,
@@ -123,7 +123,8 @@ class SearchRows(StoreCore):
         check_int(erase_epoch, "erase_epoch")
         work = partial(_put, params, list(messages), erase_epoch, replace=check_flag(replace, "replace"))
         rows = sum(max(1, len(item.vectors)) for item in messages)
-        return await self._write(work, scope, heavy=rows > _QUICK_ROWS)
+        size = sum(len(item.term_hashes) for item in messages)
+        return await self._write(work, scope, heavy=rows > _QUICK_ROWS or size > QUICK_BYTES)
 
     def _unindexed_params(self, model_id: str | None, scope: Scope, *, any_model: bool) -> dict[str, object]:
         return self._user_keys(scope) | {

@@ -4,13 +4,26 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, cast
 
+from recollect.concurrency.threads import run_by_size
 from recollect.errors import ConflictError, InvalidArgumentError, StorageFullError
+from recollect.message_size import QUICK_CHARACTERS, count_message
 from recollect.messages import Message, ToolCall
 from recollect.scope import Scope
 from recollect.storage.core import StoreCore
-from recollect.storage.engine import DuplicateRow, Params, Results, Row, Statement, Step, Transaction, query
+from recollect.storage.engine import (
+    QUICK_BYTES,
+    DuplicateRow,
+    Params,
+    Results,
+    Row,
+    Statement,
+    Step,
+    Transaction,
+    query,
+)
 from recollect.storage.records import DEFAULT_TITLE, Placement
 from recollect.storage.rows import decode_messages, decode_parts, encode_message, to_micros
 from recollect.storage.users import check_not_erased
@@ -49,12 +62,17 @@ class Turns(StoreCore):
         due = None if expires_at is None else _check_expiry(expires_at, cast("int", keys["now"]))
         if erase_epoch is not None:
             check_int(erase_epoch, "erase_epoch")
-        entries = [Entry(message, encode_message(message, run_id, due)) for message in turn]
+        size = sum(map(count_message, turn))
+        if size <= QUICK_CHARACTERS:  # nearly always, and quicker than to ask
+            entries = _encode(turn, run_id, due)
+        else:
+            entries = await run_by_size(size, partial(_encode, turn, run_id, due))
         append = _Append(keys, entries, run_id, erase_epoch)
+        heavy = append.size > QUICK_BYTES
         try:
-            return await self._write(append.write_new, scope)
+            return await self._write(append.write_new, scope, heavy=heavy)
         except DuplicateRow:  # a message or the run is stored already
-            return await self._write(append.write_rest, scope)
+            return await self._write(append.write_rest, scope, heavy=heavy)
 
 
 class Entry(NamedTuple):
@@ -67,7 +85,7 @@ class Entry(NamedTuple):
 class _Append:
     """One turn to be appended: first as if all of it were new, which takes no look-up."""
 
-    __slots__ = ("_entries", "_erase_epoch", "_keys", "_run_id")
+    __slots__ = ("_entries", "_erase_epoch", "_keys", "_run_id", "size")
 
     def __init__(
         self, keys: Params, entries: list[Entry], run_id: str | None, erase_epoch: int | None
@@ -76,6 +94,7 @@ class _Append:
         self._entries = entries
         self._run_id = run_id
         self._erase_epoch = erase_epoch
+        self.size = _count_entries(entries)
 
     def write_new(self) -> Transaction[list[Placement]]:
         """Write the turn; raise `DuplicateRow` if the run is stored, as the engine does for a message."""
@@ -83,7 +102,7 @@ class _Append:
         _, extended, drawn, *checked = yield Step(
             (
                 Statement("lock_known_user", keys),
-                build_extension(keys, entries),
+                build_extension(keys, entries, self.size),
                 Statement("draw_message_numbers", {"count": len(entries)}),
                 *self._checks(),
             )
@@ -251,7 +270,7 @@ def build_creation(keys: Params, values: Params) -> list[Statement]:
     return [Statement("create_app", keys), Statement("create_thread", {**keys, **times, **values})]
 
 
-def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
+def build_extension(keys: Params, fresh: Sequence[Entry], size: int | None = None) -> Statement:
     """Return the statement that adds new messages to the row of their thread."""
     expiries = [cast("int", due) for entry in fresh if (due := entry.columns["expires_at"]) is not None]
     values = {
@@ -260,9 +279,17 @@ def build_extension(keys: Params, fresh: Sequence[Entry]) -> Statement:
         "last_message_at": fresh[-1].columns["created_at"] if fresh else None,
         "expires_at": min(expiries) if expiries else None,
         "added": len(fresh),
-        "bytes": sum([cast("int", entry.columns["bytes"]) for entry in fresh]),
+        "bytes": _count_entries(fresh) if size is None else size,
     }
     return Statement("extend_thread", values)
+
+
+def _encode(turn: Sequence[Message], run_id: str | None, due: int | None) -> list[Entry]:
+    return [Entry(message, encode_message(message, run_id, due)) for message in turn]
+
+
+def _count_entries(entries: Sequence[Entry]) -> int:
+    return sum([cast("int", entry.columns["bytes"]) for entry in entries])
 
 
 def remove_expired(keys: Params, limit: int | None = None) -> Transaction[int]:

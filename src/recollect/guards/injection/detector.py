@@ -24,7 +24,7 @@ from recollect.guards.injection.classifier import Classifier, classify
 from recollect.guards.injection.rules import TYPES, AttackType
 from recollect.guards.injection.scoring import Verdict, add_classifier_scores, find_injections
 from recollect.guards.json_texts import iter_texts, map_texts
-from recollect.guards.stream_guard import count_message, count_part
+from recollect.message_size import count_message, count_part
 from recollect.messages import FilePart, FramePart, Message, Part, ReasoningPart, TextPart, ToolResult
 from recollect.pipeline.processor import Processor
 from recollect.validation import check_choice, check_choices, check_flag, check_model, check_share

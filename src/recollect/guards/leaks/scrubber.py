@@ -12,7 +12,8 @@ from recollect.guards.holdback import REDACTED
 from recollect.guards.json_texts import map_texts
 from recollect.guards.leaks.matcher import LeakMatcher
 from recollect.guards.leaks.ngram_index import NgramIndex, index_block, index_instructions
-from recollect.guards.stream_guard import StreamGuard, TextStream, count_message, count_part
+from recollect.guards.stream_guard import StreamGuard, TextStream
+from recollect.message_size import count_message, count_part
 from recollect.messages import FramePart, Message, Part, TextPart, ToolCall
 from recollect.pipeline.context import RunContext
 from recollect.pipeline.processor import StreamPart

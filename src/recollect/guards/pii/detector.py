@@ -4,11 +4,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast, get_args
 
 from recollect.errors import InvalidArgumentError, RecollectError
-from recollect.guards.detection import Detection, OnDetection, check_callback, list_types, report_detections
+from recollect.guards.detection import (
+    Detection,
+    OnDetection,
+    Rows,
+    check_callback,
+    list_types,
+    report_detections,
+)
 from recollect.guards.holdback import REDACTED, HoldBack, Span
 from recollect.guards.pii.finder import DEFAULT_TYPES, TYPES, PIIFinder
 from recollect.guards.pii.kinds import merge_detections
@@ -29,6 +36,7 @@ Method: TypeAlias = Literal["mask", "placeholder", "hash", "remove"]
 BATCH = 24
 """How many characters of a stream are read together; the chunks of models are mostly shorter."""
 
+_LONG = 100_000
 _MARGIN = 56  # what waits beside a match: a batch, and punctuation that may still belong to it
 _MASKED_EMAIL = "***@***.***"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -99,24 +107,39 @@ class PIIDetector(SpanGuard):
         ctx.state["found"] = (text, start, found)  # the same text is reported next
         if self._strategy == "filter":
             return [Span(0, len(text), "")] if found else []
+        return self._make_spans(found, text)
+
+    def find_in_pieces(self, text: str, start: int, ctx: RunContext) -> Iterator[list[Span]]:
+        """Yield what `find` returns, of a long text a piece at a time."""
+        if self._strategy in ("warn", "filter") or is_changed(self, "find", PIIDetector):
+            yield self.find(text, start, ctx)
+            return
+        known = _new_list(text)
+        for found in self._detect_in_pieces(text, start):
+            known.extend(found)
+            yield self._make_spans(found, text)
+        ctx.state["found"] = (text, start, known)
+
+    def _make_spans(self, found: Iterable[Detection], text: str) -> list[Span]:
         return [Span(item.start, item.end, self._make_replacement(item, text)) for item in found]
 
     def report(self, text: str, start: int, end: int, ctx: RunContext) -> None:
         """Report what was found in a segment of text, and stop the run if that is the strategy."""
-        known: tuple[str, int, list[Detection]] = ctx.state.pop("found", ("", 0, []))
+        known: tuple[str, int, Sequence[Detection]] = ctx.state.pop("found", ("", 0, []))
         found = known[2] if known[:2] == (text, start) else self._detect(text, start)
-        found = [item for item in found if item.end <= end]
-        if not found:
+        detections = _new_list(text)
+        detections.extend(
+            Detection(item.type, max(item.start - start, 0), item.end - start, item.score)
+            for item in found
+            if item.end <= end
+        )
+        if not detections:
             return
-        detections = [
-            Detection(item.type, max(item.start - start, 0), item.end - start, item.score) for item in found
-        ]
         report_detections(detections, ctx, action=self._strategy, on_detection=self._on_detection)
         if self._strategy == "block":
-            kinds = list_types(found)
-            ctx.abort(
-                f"personal data found: {', '.join(kinds)}", metadata={"types": kinds, "count": len(found)}
-            )
+            kinds = list_types(detections)
+            metadata: dict[str, object] = {"types": kinds, "count": len(detections)}
+            ctx.abort(f"personal data found: {', '.join(kinds)}", metadata=metadata)
 
     def open_from(self, text: str) -> int:
         """Return where something may begin that is not finished at the end of the text."""
@@ -145,13 +168,23 @@ class PIIDetector(SpanGuard):
         """Whether a whole message must be seen: to leave it out, or because the engine needs sentences."""
         return self._strategy == "filter" or self._engine is not None
 
-    def _detect(self, text: str, start: int) -> list[Detection]:
-        found = self._finder.find(text, start)
+    def _detect(self, text: str, start: int) -> Sequence[Detection]:
+        found = _new_list(text)
+        for piece in self._detect_in_pieces(text, start):
+            found.extend(piece)
+        return found
+
+    def _detect_in_pieces(self, text: str, start: int) -> Iterator[list[Detection]]:
+        pieces = self._finder.find_in_pieces(text, start)
         if self._engine is not None:
-            found = merge_detections([*found, *_ask_engine(self._engine, text)])
-        return [
-            item for item in found if item.end > start and not self._is_allowed(text[item.start : item.end])
-        ]
+            found = [item for piece in pieces for item in piece]
+            pieces = iter([merge_detections([*found, *_ask_engine(self._engine, text)])])
+        for piece in pieces:
+            yield [
+                item
+                for item in piece
+                if item.end > start and not self._is_allowed(text[item.start : item.end])
+            ]
 
     def _is_allowed(self, match: str) -> bool:
         is_short = len(match) <= self.holdback_limit - _MARGIN
@@ -179,6 +212,11 @@ class PIIDetector(SpanGuard):
             plain = _NOT_ALPHANUMERIC.sub("", plain)
         digest = hmac.new(self._key, f"{kind}:{plain}".encode(), hashlib.sha256).hexdigest()
         return digest[:_HASH_SIZE].translate(_HEX_TO_LETTERS)
+
+
+def _new_list(text: str) -> list[Detection] | Rows[Detection]:
+    """Return an empty list for what is found in a text: in a long one there may be very much."""
+    return [] if len(text) <= _LONG else Rows(Detection)
 
 
 def _ask_engine(engine: Engine, text: str) -> list[Detection]:

@@ -1,7 +1,7 @@
 """All kinds together: which are looked for, and where an unfinished detection may begin."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from recollect.guards.detection import Detection
 from recollect.guards.holdback import hide_half_word
@@ -86,8 +86,28 @@ class PIIFinder:
         """Return what is in a text, in order and without overlaps; what ends before `start` may lack."""
         # The user's own patterns may match text of any length: they read it whole.
         found = [item for kind in self._patterns for item in kind.find(text)]
-        found += self._find_in_slices(text, start) if len(text) > _SLICE else self._find_kinds(text, start)
-        return merge_detections(item for item in found if item.score >= self._threshold) if found else found
+        if len(text) > _SLICE:
+            found += (item for _, items in self._find_in_slices(text, start) for item in items)
+        else:
+            found += self._find_kinds(text, start)
+        return self._select(found) if found else found
+
+    def find_in_pieces(self, text: str, start: int = 0) -> Iterator[list[Detection]]:
+        """Yield what `find` returns, of a long text a piece at a time; no two pieces overlap."""
+        if self._patterns or len(text) <= _SLICE:
+            yield self.find(text, start)
+            return
+        waiting: list[Detection] = []
+        for place, items in self._find_in_slices(text, start):
+            waiting += items
+            # The next slice is read from a little before its beginning on.
+            closed = _move_before(place - REACH - 1, waiting)
+            yield self._select(item for item in waiting if item.end <= closed)
+            waiting = [item for item in waiting if item.end > closed]
+        yield self._select(waiting)
+
+    def _select(self, found: Iterable[Detection]) -> list[Detection]:
+        return merge_detections(item for item in found if item.score >= self._threshold)
 
     def _find_kinds(self, text: str, start: int) -> list[Detection]:
         text = _normalize(text)
@@ -95,8 +115,8 @@ class PIIFinder:
             return []
         return [item for kind in self._kinds for item in kind.find(text)]
 
-    def _find_in_slices(self, text: str, start: int) -> Iterator[Detection]:
-        """Yield what is in a long text as a stream finds it: what may still change is read again.
+    def _find_in_slices(self, text: str, start: int) -> Iterator[tuple[int, list[Detection]]]:
+        """Yield what is in each slice of a long text, and its end: what may still change is read again.
 
         A slice in which nothing is decided, such as a long private key, is read again at twice the size.
         """
@@ -105,16 +125,17 @@ class PIIFinder:
             begin, end = max(place - REACH - 1, 0), min(place + size, len(text))
             window = hide_half_word(text[begin:end]) if begin else text[:end]
             found = self._find_kinds(window, place - begin)
-            closed = len(window) if end == len(text) else self.open_from(window)
-            for item in sorted(found, reverse=True, key=lambda item: item.start):
-                closed = item.start if item.start < closed < item.end else closed
+            closed = _move_before(len(window) if end == len(text) else self.open_from(window), found)
             if closed <= place - begin:
                 size *= 2
                 continue
-            for item in found:
-                if item.end <= closed and item.end > place - begin:
-                    yield item._replace(start=begin + item.start, end=begin + item.end)
+            items = [
+                item._replace(start=begin + item.start, end=begin + item.end)
+                for item in found
+                if place - begin < item.end <= closed
+            ]
             place, size = begin + closed, _SLICE
+            yield place, items
 
     def open_from(self, text: str) -> int:
         """Return where something at the end of a text may begin that later text can complete or change.
@@ -146,6 +167,13 @@ class PIIFinder:
         if has_token_prefix(text) or (_MAYBE.search(text, start) and has_secret_words(text, start)):
             return -1
         return -1 if not text[-1:].islower() and has_open_letters(text) else word
+
+
+def _move_before(place: int, found: Iterable[Detection]) -> int:
+    """Return the last place up to a given one that is within no detection."""
+    for item in sorted(found, reverse=True, key=lambda item: item.start):
+        place = item.start if item.start < place < item.end else place
+    return place
 
 
 def _make_pattern_kind(name: str, pattern: re.Pattern[str]) -> DataKind:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
@@ -72,7 +73,11 @@ class CheckedEmbedder:
         embed_documents: Callable[[list[str]], object],
         model_id: str,
         dimensions: int | None,
+        resolve: Callable[[], object] | None = None,
     ) -> None:
+        """Take the methods; `resolve` returns the model of a Pydantic AI embedder."""
+        self._resolve = resolve
+        self._model: object = None
         self._embed_query = embed_query
         self._embed_documents = embed_documents
         self._model_id = model_id
@@ -105,6 +110,8 @@ class CheckedEmbedder:
 
     async def _call(self, method: Callable[..., object], argument: object) -> object:
         try:
+            if self._resolve is not None:
+                await self._prepare_client(self._resolve)
             if inspect.iscoroutinefunction(method):
                 return await method(argument)
             result = await self._threads.run(partial(method, argument))
@@ -114,6 +121,16 @@ class CheckedEmbedder:
             raise
         except Exception as error:
             raise self._make_error(f"failed with {type(error).__name__}: {_shorten(error)}") from error
+
+    async def _prepare_client(self, resolve: Callable[[], object]) -> None:
+        """Let a Pydantic AI embedder be asked from this event loop, as others do from theirs."""
+        if self._model is None:
+            self._model = await self._threads.run(resolve)  # it may import a provider's package
+        with suppress(ImportError):  # an embedder that only looks like one needs no HTTP client of ours
+            from recollect.concurrency.http_clients import refresh_embedder, share_between_loops
+
+            share_between_loops(self._model)
+            refresh_embedder(self._model)
 
     def _check_vectors(self, result: object, count: int) -> NDArray[np.float32]:
         """Return the vectors scaled to norm 1, or raise an error that says what is wrong."""
@@ -174,7 +191,8 @@ def as_embedder(value: object) -> CheckedEmbedder:
         dimensions = check_int(own.dimensions, "embedder.dimensions", minimum=1, maximum=_MAX_DIMENSIONS)
         return CheckedEmbedder(query, documents, model_id, dimensions)
     if model := getattr(value, "model", None):
-        return CheckedEmbedder(query, documents, _read_model_name(cast("object", model)), None)
+        resolve = getattr(value, "_get_model", None)  # `test_pydantic_ai_contract` holds the name
+        return CheckedEmbedder(query, documents, _read_model_name(cast("object", model)), None, resolve)
     missing = " and ".join(name for name in ("model_id", "dimensions") if not hasattr(value, name))
     raise InvalidArgumentError("embedder", f"{_describe_type(value)} has no {missing}: {_ADVICE}")
 

@@ -76,6 +76,10 @@ class Database(Protocol):
         """Set an option (`SQLITE_DBCONFIG_…`)."""
         ...
 
+    def limit(self, id: int, newval: int) -> int:  # noqa: A002 - theirs
+        """Set a limit (`SQLITE_LIMIT_…`)."""
+        ...
+
     def set_busy_timeout(self, milliseconds: int) -> None:
         """Have SQLite itself wait for locks, up to this time."""
         ...

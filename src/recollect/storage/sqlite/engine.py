@@ -11,7 +11,7 @@ import apsw
 from recollect.concurrency.fork import fork_gate, new_fork_lock
 from recollect.concurrency.threads import ThreadPool, ThreadStartError
 from recollect.errors import StorageError, StorageUnavailableError
-from recollect.storage.engine import Row, Statement, Work, run_query
+from recollect.storage.engine import QUICK_BYTES, Row, Statement, Work, run_query
 from recollect.storage.records import Purge
 from recollect.storage.sqlite.connection import MEMORY, Database, connect, prepare
 from recollect.storage.sqlite.faults import translate_error
@@ -20,6 +20,9 @@ from recollect.storage.sqlite.transactions import execute, load_prepared, read_w
 from recollect.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
+
+# What a thread does instead: wait for a process that is recovering or closing the file, read a long text.
+_NOT_HERE = (apsw.BusyError, apsw.TooBigError)
 
 
 class SqliteEngine:
@@ -63,7 +66,7 @@ class SqliteEngine:
             try:
                 with self._fork_lock:
                     return read_work(self._read_connection, self._sql, work)
-            except apsw.BusyError:  # a process is recovering or closing the file: wait in the thread
+            except _NOT_HERE:
                 pass
             except apsw.Error as error:
                 raise translate_error(error, self._path) from error
@@ -75,7 +78,7 @@ class SqliteEngine:
             try:
                 with self._fork_lock:
                     return execute(self._read_connection, self._sql, statement)
-            except apsw.BusyError:
+            except _NOT_HERE:
                 pass
             except apsw.Error as error:
                 raise translate_error(error, self._path) from error
@@ -150,6 +153,7 @@ def _connect_all(path: str, busy_seconds: float) -> tuple[Database, Database, Da
         opened.callback(writing.close)
         reading = connect(path, busy_seconds=busy_seconds)
         opened.callback(reading.close)
+        reading.limit(apsw.SQLITE_LIMIT_LENGTH, QUICK_BYTES)
         heavy_reading = connect(path, waits_when_busy=True, busy_seconds=busy_seconds)
         opened.pop_all()
         return writing, reading, heavy_reading

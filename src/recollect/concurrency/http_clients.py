@@ -1,4 +1,4 @@
-"""HTTP clients of models, one for each event loop.
+"""HTTP clients of models and embedders, one for each event loop.
 
 A connection belongs to the event loop that opened it. A provider of Pydantic AI has one client, and replaces
 it only when its loop has ended. Here several loops run at once: each agent has a thread for its sync calls.
@@ -15,20 +15,27 @@ import httpx2
 
 from recollect.concurrency.fork import PerProcess
 
+_sharing = PerProcess(threading.Lock)
+
 
 def share_between_loops(model: object) -> None:
-    """Let a model be asked from any event loop; a client that the caller made for it stays as it is."""
+    """Let a model or an embedder's model be asked from any event loop; the caller's own client stays."""
     for provider in _find_providers(model):
-        make = getattr(provider, "_http_client_factory", None)
-        own = getattr(provider, "_own_http_client", None)
-        if make is None or not isinstance(own, httpx2.AsyncClient) or isinstance(make, _SharedClients):
-            continue
-        # The client that the provider made serves the first loop, unless it was used already.
-        is_unused = getattr(provider, "_own_client_loop", None) is None and not own.is_closed
-        shared = _SharedClients(_LoopTransport(make, own if is_unused else None), own.timeout)
-        provider._http_client_factory = shared  # noqa: SLF001 - `test_pydantic_ai_contract` holds these names
-        provider._own_http_client = shared()  # noqa: SLF001
-        provider._set_http_client(provider._own_http_client)  # noqa: SLF001
+        with _sharing.value:
+            _share_provider(provider)
+
+
+def _share_provider(provider: Any) -> None:  # noqa: ANN401 - any of Pydantic AI's
+    make = getattr(provider, "_http_client_factory", None)
+    own = getattr(provider, "_own_http_client", None)
+    if make is None or not isinstance(own, httpx2.AsyncClient) or isinstance(make, _SharedClients):
+        return
+    # The client that the provider made serves the first loop, unless it was used already.
+    is_unused = getattr(provider, "_own_client_loop", None) is None and not own.is_closed
+    shared = _SharedClients(_LoopTransport(make, own if is_unused else None), own.timeout)
+    provider._http_client_factory = shared  # noqa: SLF001 - `test_pydantic_ai_contract` holds these names
+    provider._own_http_client = shared()  # noqa: SLF001
+    provider._set_http_client(provider._own_http_client)  # noqa: SLF001
 
 
 def refresh_client(model: object) -> None:
@@ -36,14 +43,22 @@ def refresh_client(model: object) -> None:
     cast("Any", model)._refresh_http_client()  # noqa: SLF001 - see the contract test
 
 
+def refresh_embedder(model: object) -> None:
+    """Do the same for the model of an embedder."""
+    for provider in _find_providers(model):
+        if hasattr(provider, "_refresh_http_client"):
+            provider._refresh_http_client()  # noqa: SLF001 - see the contract test
+
+
 def _find_providers(model: object) -> Iterator[Any]:
     """Yield the providers of a model and of those that it wraps."""
     inner = (getattr(model, "wrapped", None), *cast("list[object]", getattr(model, "models", ())))
-    wrapped = [one for one in inner if hasattr(one, "request_stream")]
+    wrapped = [one for one in inner if hasattr(one, "request_stream") or hasattr(one, "embed")]
     for one in wrapped:
         yield from _find_providers(one)
-    if not wrapped and (provider := getattr(model, "provider", None)) is not None:
-        yield provider
+    if not wrapped:
+        found = (getattr(model, name, None) for name in ("provider", "_provider"))
+        yield from [provider for provider in found if provider is not None][:1]
 
 
 class _SharedClients:
