@@ -22,6 +22,7 @@ class SampleMessage:
 
     words: Sequence[str]
     thread: tuple[str, str, str] = ("app", "project", "thread")
+    is_assistant: bool = False
     speaker: str | None = None
     asks: bool = False
     time: int = 0
@@ -38,7 +39,8 @@ def changes(said: Sequence[SampleMessage], first: int = 0, epoch: int = 7) -> Se
         number = 3 * place + 5
         rows.append(
             SearchRow(
-                number, *message.thread, place, message.time, message.expires, message.speaker, message.asks,
+                number, *message.thread, place, message.time, message.expires, message.is_assistant,
+                message.speaker, message.asks,
                 terms.hashes, terms.counts, None,
             )
         )  # fmt: skip

@@ -64,7 +64,7 @@ class KeptMessage:
         speaker = name if isinstance(name, str) else None
         time = to_micros(self.message.created_at)
         due = None if self.expires_at is None else to_micros(self.expires_at)
-        known = (self.number, *place, self.position, time, due, speaker)
+        known = (self.number, *place, self.position, time, due, self.message.role == "assistant", speaker)
         if self.terms is None:
             return SearchRow(*known, None, None, None, self.message.text)
         terms = self.terms

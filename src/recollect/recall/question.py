@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from recollect.recall.names import Name, find_names
 from recollect.recall.times.phrases import Interval, find_times
 from recollect.text.terms import terms_of
 
@@ -58,20 +59,18 @@ class Question:
         """Its distinct terms without stop words; only if it has no others, the stop words."""
         return self.terms_without(())
 
-    def terms_without(self, names: Iterable[str]) -> tuple[str, ...]:
+    def terms_without(self, names: Iterable[Name]) -> tuple[str, ...]:
         """Return its distinct terms without stop words and names."""
-        text = _match_names(names).sub(" ", self.text) if names else self.text
+        text = _match_words(name.text for name in names).sub(" ", self.text) if names else self.text
         found = terms_of(text) or terms_of(self.text)
         content = [term for term in found if term not in _stop_terms()]
         return tuple(dict.fromkeys(content or found))[:_MAX_TERMS]
 
-    def find_names(self, speakers: Iterable[str]) -> list[str]:
-        """Return the speakers whose names occur in it."""
-        # Most names do not occur at all; compiling a pattern for each at every search would cost much more.
-        candidates = [name for name in list(speakers)[:_MAX_NAMES] if name in self.text]
-        return [name for name in candidates if _match_names([name]).search(self.text)]
+    def find_names(self, speakers: Iterable[str]) -> list[Name]:
+        """Return the speakers that it names, in any case, by first name, or with a small misspelling."""
+        return find_names(self.text, list(speakers)[:_MAX_NAMES])
 
-    def rephrase_as(self, names: list[str]) -> str:
+    def rephrase_as(self, names: list[Name]) -> str:
         """Return the question as if the people it names asked it themselves.
 
         The vector of "What does Ann's dog eat?" is close to everything that names Ann. What Ann said about
@@ -79,8 +78,8 @@ class Question:
         """
         if not names:
             return self.text
-        own = _match_names(names, "['\u2019]s").sub("my", self.text)
-        return _match_names(names).sub("I", own)
+        own = _match_words((name.text for name in names), "['\u2019]s").sub("my", self.text)
+        return _match_words(name.text for name in names).sub("I", own)
 
 
 def parse_question(text: str, now: datetime) -> Question:
@@ -89,8 +88,8 @@ def parse_question(text: str, now: datetime) -> Question:
     return Question(text, tuple(find_times(text, now)))
 
 
-def _match_names(names: Iterable[str], ending: str = "(?:['\u2019]s)?") -> re.Pattern[str]:
-    longest_first = sorted(names, key=len, reverse=True)
+def _match_words(words: Iterable[str], ending: str = "(?:['\u2019]s)?") -> re.Pattern[str]:
+    longest_first = sorted(words, key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))}){ending}(?!\w)")
 
 

@@ -23,7 +23,6 @@ from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
 from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
-from recollect.text.segments import split_into_segments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -177,12 +176,18 @@ class Recaller:
         if vector is not None and self._embedder is not None:
             index.check_model(self._embedder.model_id, len(vector))
         started = time.perf_counter()
-        mask = _select_rows(index, search, to_micros(store.clock()))
-        args = (index, search.question, vector, mask, len(search.exclude))
-        is_large = len(index) > _QUICK_MESSAGES
-        ranking = await asyncio.to_thread(rank, *args) if is_large else rank(*args)
+        call = partial(
+            rank,
+            index,
+            search.question,
+            vector,
+            wanted=_select_in_scope(index, search),
+            visible=_select_unexpired(index, to_micros(store.clock())),
+            spare=len(search.exclude),
+        )
+        ranking = await asyncio.to_thread(call) if len(index) > _QUICK_MESSAGES else call()
         search.timings["rank_ms"] = _milliseconds_since(started)
-        return await _collect(search, index, ranking, vector, store)
+        return await _collect(search, index, ranking, store)
 
     async def _embed(
         self, text: str, embedder: CheckedEmbedder, search: _Search
@@ -203,10 +208,10 @@ class Recaller:
 def _rehearse() -> None:
     """Search a message that is not stored: what a first search imports and compiles takes a while."""
     when = now()
-    row = SearchRow(1, "", "", "", 0, to_micros(when), None, None, None, None, None, "Ready, Zoë?")
+    row = SearchRow(1, "", "", "", 0, to_micros(when), None, False, None, None, None, None, "Ready, Zoë?")
     index = UserIndex(0)
     index.apply(SearchChanges(0, [row], []))
-    rank(index, parse_question("Was Zoë ready yesterday?", when), None, None, 0)
+    rank(index, parse_question("Was Zoë ready yesterday?", when))
 
 
 def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEmbedder) -> str | None:
@@ -219,15 +224,6 @@ def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEm
 
 def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
-
-
-def _select_rows(index: UserIndex, search: _Search, time: int) -> NDArray[np.bool_] | None:
-    """Return a mask of the rows that are in scope and have not expired, or None if that is all of them."""
-    is_valid = _select_unexpired(index, time)
-    in_scope = _select_in_scope(index, search)
-    if is_valid is None or in_scope is None:
-        return in_scope if is_valid is None else is_valid
-    return is_valid & in_scope
 
 
 def _select_unexpired(index: UserIndex, time: int) -> NDArray[np.bool_] | None:
@@ -255,9 +251,7 @@ def _is_in_scope(key: ThreadKey, app_id: str, project_id: str, thread_id: str | 
     return key.app_id == app_id and key.project_id == project_id and thread_id in (None, key.thread_id)
 
 
-async def _collect(
-    search: _Search, index: UserIndex, ranking: Ranking, vector: NDArray[np.float32] | None, store: Store
-) -> Recall:
+async def _collect(search: _Search, index: UserIndex, ranking: Ranking, store: Store) -> Recall:
     """Read the selected messages and their neighbours, cut them to the budget, and explain them."""
     started = time.perf_counter()
     settings = search.settings
@@ -272,9 +266,8 @@ async def _collect(
             index.is_stale = True  # it was deleted since, or expires sooner than when the index was read
             continue
         before, after = (tuple(messages[r] for r in side if r in messages) for side in around[row])
-        best = None if vector is None else index.find_best_segment(row, vector)
         text = messages[row].text
-        segment = await run_by_size(len(text), partial(_find_segment, text, best, search.question))
+        segment = await run_by_size(len(text), partial(find_excerpt, text, int(ranking.segments[row])))
         hits.append(
             Hit(
                 messages[row],
@@ -293,14 +286,6 @@ async def _collect(
     ]
     search.timings["read_ms"] = _milliseconds_since(started)
     return Recall(tuple(kept), ranking.searched, tuple(search.notes), tuple(misses), search.timings)
-
-
-def _find_segment(text: str, best: int | None, question: Question) -> tuple[int, int] | None:
-    """Return the place of the part of a long text to show: its best segment, or that with most terms."""
-    segments = [] if best is None else split_into_segments(text)
-    if best is not None and best < len(segments):
-        return segments[best]
-    return find_excerpt(text, question)
 
 
 def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ranking) -> list[Miss]:

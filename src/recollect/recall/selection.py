@@ -6,15 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recollect.text.segments import split_into_segments
-from recollect.text.terms import terms_of
+from recollect.text.segments import get_segment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from recollect.messages import Message
     from recollect.recall.index.user_index import UserIndex
-    from recollect.recall.question import Question
     from recollect.recall.ranking import Ranking
     from recollect.recall.results import Hit
     from recollect.recall.settings import RecallSettings
@@ -70,13 +68,9 @@ def _find_reason_against(
     return None
 
 
-def find_excerpt(text: str, question: Question) -> tuple[int, int] | None:
-    """Return the segment of a long text with most of the question's terms, or None for a short text."""
-    if len(text) <= _MAX_SHOWN_WHOLE:
-        return None
-    wanted = set(question.terms)
-    spans = split_into_segments(text)
-    return max(spans, key=lambda span: len(wanted.intersection(terms_of(text[slice(*span)]))))
+def find_excerpt(text: str, segment: int) -> tuple[int, int] | None:
+    """Return the place of a segment of a long text, or None for a text that is shown whole."""
+    return None if len(text) <= _MAX_SHOWN_WHOLE else get_segment(text, segment)
 
 
 def cut_to_budget(hits: Iterable[Hit], max_tokens: int) -> tuple[list[Hit], list[Hit]]:

@@ -83,9 +83,10 @@ class AuditEvent:
 class SearchRow(NamedTuple):
     """What search knows of a message: its position, time, speaker and terms.
 
-    Times are in microseconds since 1970. `speaker` is the name in the message's metadata, if any. `asks` says
-    whether the text contains a question mark. Terms are sorted hashes (uint32), with one byte of count for
-    each. A message that nobody has analysed yet has its `text` instead of these three.
+    Only what user and assistant said is searched. Times are in microseconds since 1970. `speaker` is the name
+    in the message's metadata, if any. `asks` says whether the text contains a question mark. Terms are hashes
+    (uint32), with one byte of count for each; see `recollect.text.segments.analyse_segments`. A message that
+    nobody has analysed yet has its `text` instead of these three.
     """
 
     number: int
@@ -95,6 +96,7 @@ class SearchRow(NamedTuple):
     position: int
     created_at: int
     expires_at: int | None
+    is_assistant: bool
     speaker: str | None
     asks: bool | None
     term_hashes: bytes | None

@@ -167,7 +167,7 @@ def _leave_out(is_damaged: Callable[[Row], bool], rows: Iterable[Row]) -> list[R
 
 
 def _has_damaged_terms(row: Row) -> bool:
-    hashes, counts = row[9], row[10]
+    hashes, counts = row[10], row[11]
     return hashes is not None and len(hashes) != _HASH_BYTES * len(counts)
 
 

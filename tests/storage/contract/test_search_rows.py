@@ -342,6 +342,7 @@ def _row(place: Placement, message: Message, *, is_indexed: bool = False) -> Sea
         place.position,
         to_micros(message.created_at),
         None,
+        message.role == "assistant",
         None,
         *(found if is_indexed else (None, None, None, message.text)),
     )

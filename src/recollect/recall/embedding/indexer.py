@@ -22,8 +22,8 @@ from recollect.errors import EmbedderError, RecollectError, StoreMisuseError
 from recollect.recall.index.user_index import check_same_model
 from recollect.scope import Scope, TenantId
 from recollect.storage.records import MessageTerms, UnindexedMessage, UnindexedMessages
-from recollect.text.segments import split_into_segments
-from recollect.text.terms import analyse, has_question_mark
+from recollect.text.segments import analyse_segments, get_segment
+from recollect.text.terms import has_question_mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,24 +197,30 @@ async def _analyse_all(messages: Sequence[UnindexedMessage]) -> list[MessageTerm
 
 
 def _analyse(message: UnindexedMessage) -> MessageTerms:
-    terms = analyse(message.text)
+    terms = analyse_segments(message.text)
     return MessageTerms(message.number, has_question_mark(message.text), terms.hashes, terms.counts)
 
 
 async def _add_vectors(
     embedder: CheckedEmbedder, found: list[MessageTerms], texts: Sequence[str]
 ) -> list[MessageTerms]:
-    """Return the terms with a vector for each segment of each text; a text without words has none."""
-    segments = [
-        split_into_segments(text) if item.term_hashes else [] for item, text in zip(found, texts, strict=True)
+    """Return the terms with the vector of the first segment of each text; a text without words has none.
+
+    One vector a message finds more than one for each segment: of many, a long text is near to every question.
+    """
+    with_words = [item for item in found if item.term_hashes]
+    firsts = [
+        text[slice(*get_segment(text, 0))]
+        for item, text in zip(found, texts, strict=True)
+        if item.term_hashes
     ]
-    pieces = [text[start:end] for text, spans in zip(texts, segments, strict=True) for start, end in spans]
-    if not pieces:
+    if not firsts:
         return found
-    vectors = iter((await embedder.embed_documents(pieces)).astype("<f2"))
+    vectors = (await embedder.embed_documents(firsts)).astype("<f2")
+    made = {item.number: vector.tobytes() for item, vector in zip(with_words, vectors, strict=True)}
     return [
-        dataclasses.replace(item, vectors=[next(vectors).tobytes() for _ in spans])
-        for item, spans in zip(found, segments, strict=True)
+        dataclasses.replace(item, vectors=[made[item.number]]) if item.number in made else item
+        for item in found
     ]
 
 

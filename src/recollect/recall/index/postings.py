@@ -1,18 +1,20 @@
 """The inverted index of one user's messages, and BM25 over it.
 
-The index is one sorted array of 64-bit numbers. A posting packs the term's hash (32 bits), the row (24) and
-the count (8) into one number: the term 0xABCD, twice in row 5, is 0x0000ABCD_000005_02. So one sort of plain
-integers builds the index, and the postings of a term are a slice. New rows go into a small second array,
-which is sometimes merged into the large one.
+The unit is a segment: a short message is one, a long one is cut into several, so that length is no advantage.
+The index is one sorted array of 64-bit numbers. A posting packs the term's hash (32 bits), the segment (24)
+and the count (8) into one number: the term 0xABCD, twice in segment 5, is 0x0000ABCD_000005_02. So one sort
+of plain integers builds the index, and the postings of a term are a slice. New segments go into a small
+second array, which is sometimes merged into the large one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from recollect.recall.index.arrays import append
 from recollect.text.terms import term_hash
 
 if TYPE_CHECKING:
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MAX_ROWS = 1 << 24
-"""The maximum number of rows: 24 bits."""
+MAX_SEGMENTS = 1 << 24
+"""The maximum number of segments of a user: 24 bits."""
 _HASH_SHIFT = np.uint64(32)
-_ROW_SHIFT = np.uint64(8)
-_ROW_MASK = np.uint64(MAX_ROWS - 1)
+_SEGMENT_SHIFT = np.uint64(8)
+_SEGMENT_MASK = np.uint64(MAX_SEGMENTS - 1)
 _COUNT_MASK = np.uint64(0xFF)
 _MIN_TAIL = 1 << 14  # postings; the second array is merged once it is larger than this
 _TAIL_SHARE = 8  # and larger than an eighth of the first
@@ -32,48 +34,72 @@ _K1 = 1.2  # the usual parameters of BM25
 _B = 0.75
 
 
-class Postings:
-    """The terms of the rows of an index."""
+class NewTerms(NamedTuple):
+    """The terms of rows that were added, and the segment of each."""
 
-    __slots__ = ("_main", "_tail", "lengths")
+    hashes: NDArray[np.uint32]
+    segments: NDArray[np.int64]
+
+
+class Postings:
+    """The terms of the segments of an index.
+
+    `lengths` is the number of words of each segment, `row_of` its row, and `first` the first segment of each
+    row.
+    """
+
+    __slots__ = ("_main", "_tail", "first", "lengths", "row_of")
 
     def __init__(self) -> None:
         self._main = np.empty(0, dtype=np.uint64)
         self._tail = np.empty(0, dtype=np.uint64)
         self.lengths: NDArray[np.float32] = np.empty(0, dtype=np.float32)
+        self.row_of: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self.first: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     @property
     def nbytes(self) -> int:
         """The size of its arrays in bytes."""
-        return self._main.nbytes + self._tail.nbytes + self.lengths.nbytes
+        arrays = (self._main, self._tail, self.lengths, self.row_of, self.first)
+        return sum(array.nbytes for array in arrays)
 
-    def extend(self, hashes: Sequence[bytes], counts: Sequence[bytes]) -> None:
-        """Append rows, each with its term hashes (uint32) and counts (uint8)."""
+    def extend(self, hashes: Sequence[bytes], counts: Sequence[bytes]) -> NewTerms:
+        """Append rows, each with its term hashes (uint32) and counts (uint8); a count of 0 parts segments."""
         first = len(self.lengths)
-        sizes = np.fromiter(map(len, counts), dtype=np.int64, count=len(counts))
         count = np.frombuffer(b"".join(counts), dtype=np.uint8)
-        rows = np.repeat(np.arange(first, first + len(counts), dtype=np.uint64), sizes)
-        packed = np.frombuffer(b"".join(hashes), dtype="<u4").astype(np.uint64) << _HASH_SHIFT
-        packed |= rows << _ROW_SHIFT
-        packed |= count
-        ends = np.concatenate(([0], np.cumsum(count, dtype=np.int64)))[
-            np.concatenate(([0], np.cumsum(sizes)))
-        ]
-        self.lengths = np.concatenate((self.lengths, np.diff(ends).astype(np.float32)))
+        of_row = np.repeat(np.arange(len(counts)), np.fromiter(map(len, counts), np.int64, len(counts)))
+        breaks = np.cumsum(count == 0)
+        segment = first + of_row + breaks
+        cuts = np.bincount(of_row[count == 0], minlength=len(counts))
+        self.first = append(
+            self.first, (first + np.arange(len(counts)) + np.cumsum(cuts) - cuts).astype(np.int32)
+        )
+        rows = np.arange(len(self.first) - len(counts), len(self.first), dtype=np.int32)
+        self.row_of = append(self.row_of, np.repeat(rows, cuts + 1))
+        lengths = np.bincount(segment - first, weights=count, minlength=len(counts) + int(cuts.sum()))
+        self.lengths = append(self.lengths, lengths.astype(np.float32))
+        kept = count > 0
+        found = NewTerms(np.frombuffer(b"".join(hashes), dtype="<u4")[kept], segment[kept])
+        packed = found.hashes.astype(np.uint64) << _HASH_SHIFT
+        packed |= found.segments.astype(np.uint64) << _SEGMENT_SHIFT
+        packed |= count[kept]
         self._add(packed)
+        return found
 
     def find(self, term: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return the rows that contain a term, and how often."""
+        """Return the segments that contain a term, and how often."""
         slices = [_slice(part, term) for part in (self._main, self._tail) if len(part)]
         found = slices[0] if len(slices) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *slices])
-        rows = (found >> _ROW_SHIFT) & _ROW_MASK
-        return rows.view(np.int64).astype(np.intp, copy=False), (found & _COUNT_MASK).astype(np.float32)
+        segments = (found >> _SEGMENT_SHIFT) & _SEGMENT_MASK
+        return segments.view(np.int64).astype(np.intp, copy=False), (found & _COUNT_MASK).astype(np.float32)
 
     def _add(self, packed: NDArray[np.uint64]) -> None:
         if len(self._main) and len(self._tail) + len(packed) < max(_MIN_TAIL, len(self._main) // _TAIL_SHARE):
             self._tail = np.sort(np.concatenate((self._tail, packed)))
             return
-        self._main = np.sort(np.concatenate((self._main, self._tail, packed)))
+        merged = np.concatenate((self._main, self._tail, packed))
+        merged.sort()  # in place: a large index is not held twice
+        self._main = merged
         self._tail = np.empty(0, dtype=np.uint64)
 
 
@@ -87,11 +113,13 @@ def _slice(part: NDArray[np.uint64], term: int) -> NDArray[np.uint64]:
 class TextScores:
     """How well each row matches the terms of a question.
 
-    `scores` is BM25 by row, `bits` which terms each row has, and `weights` how rare each term is.
+    `scores` is BM25 of the best segment by row, `bits` which terms that segment has, `best` its number, and
+    `weights` how rare each term is.
     """
 
     scores: NDArray[np.float32]
     bits: NDArray[np.uint64]
+    best: NDArray[np.int32]
     weights: NDArray[np.float32]
 
     @property
@@ -107,21 +135,43 @@ class TextScores:
         return found
 
 
-def score_text(postings: Postings, terms: Sequence[str]) -> TextScores:
-    """Score every row by the terms of a question; a row without any of them scores 0."""
-    lengths = postings.lengths
-    count = len(lengths)
-    scores = np.zeros(count, dtype=np.float32)
-    bits = np.zeros(count, dtype=np.uint64)
+def score_text(
+    postings: Postings, terms: Sequence[str], visible: NDArray[np.bool_] | None = None
+) -> TextScores:
+    """Score every row by the terms of a question; a row without any of them scores 0.
+
+    Rows that are not visible score 0 too, and do not count for how rare a term is.
+    """
+    seen = None if visible is None else visible[postings.row_of]
+    known = postings.lengths if seen is None else postings.lengths[seen]
+    count = len(known)
+    scores = np.zeros(len(postings.lengths), dtype=np.float32)
+    bits = np.zeros(len(postings.lengths), dtype=np.uint64)
     weights = np.zeros(len(terms), dtype=np.float32)
-    average = float(lengths.mean()) if count else 1.0
-    norms = _K1 * (1 - _B + _B * lengths / max(average, 1e-6))
+    average = float(known.mean()) if count else 1.0
     for place, term in enumerate(terms):
-        rows, frequencies = postings.find(term_hash(term))
-        weights[place] = np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
+        segments, frequencies = postings.find(term_hash(term))
+        if seen is not None:
+            segments, frequencies = segments[seen[segments]], frequencies[seen[segments]]
+        weights[place] = np.log(1 + (count - len(segments) + 0.5) / (len(segments) + 0.5))
         added = weights[place] * frequencies * (_K1 + 1)
-        frequencies += norms[rows]
+        frequencies += _K1 * (1 - _B + _B * postings.lengths[segments] / max(average, 1e-6))
         added /= frequencies
-        scores[rows] += added
-        bits[rows] |= np.uint64(1 << place)
-    return TextScores(scores, bits, weights)
+        scores[segments] += added
+        bits[segments] |= np.uint64(1 << place)
+    return _keep_best_segments(postings, scores, bits, weights)
+
+
+def _keep_best_segments(
+    postings: Postings,
+    scores: NDArray[np.float32],
+    bits: NDArray[np.uint64],
+    weights: NDArray[np.float32],
+) -> TextScores:
+    if len(postings.first) == len(postings.lengths):  # one segment each, as in most chats between people
+        return TextScores(scores, bits, postings.first, weights)
+    highest = np.maximum.reduceat(scores, postings.first)
+    best = postings.first.copy()
+    matching = np.flatnonzero((scores == highest[postings.row_of]) & (scores > 0))[::-1]
+    best[postings.row_of[matching]] = matching  # backwards, so that the first of equals is the last written
+    return TextScores(highest, bits[best], best, weights)

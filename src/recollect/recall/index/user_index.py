@@ -7,15 +7,19 @@ can change a ranking.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+import zlib
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from recollect.errors import EmbedderChangedError
-from recollect.recall.index.postings import MAX_ROWS, Postings
-from recollect.recall.times.words import count_time_words
+from recollect.recall.index.arrays import append
+from recollect.recall.index.postings import MAX_SEGMENTS, Postings
+from recollect.recall.index.word_marks import count_time_words, has_first_person
 from recollect.storage.records import VectorModel
-from recollect.text.terms import analyse, has_question_mark
+from recollect.text.segments import analyse_segments
+from recollect.text.terms import has_question_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +28,6 @@ if TYPE_CHECKING:
 
     from recollect.storage.records import SearchChanges, SearchRow, VectorRow
 
-T = TypeVar("T", bound=np.generic)
-
-_FIRST_CAPACITY = 64
-_GROWTH = 1.5
 NO_SPEAKER = -1
 """The speaker of a row whose message names none."""
 NEVER = np.iinfo(np.int64).max
@@ -35,26 +35,7 @@ NEVER = np.iinfo(np.int64).max
 NO_ROW = -1
 """Stands for the row before the first and after the last of a thread."""
 _BATCH = 256
-
-
-def append(values: NDArray[T], new: NDArray[T]) -> NDArray[T]:
-    """Return the values followed by new ones; the old array must not be appended to again.
-
-    The result is a view of a larger array, its `base`, so that most calls do not copy:
-    [1 2 3] of base [1 2 3 . .] and [4] give [1 2 3 4] of the same base.
-    """
-    if not len(new):
-        return values
-    length, needed = len(values), len(values) + len(new)
-    if length == 0 and new.base is None:
-        return new  # usually the first read of all rows, which may be large
-    room = values.base
-    if room is None or len(room) < needed:
-        capacity = max(needed, _FIRST_CAPACITY, int(length * _GROWTH))
-        room = np.empty((capacity, *values.shape[1:]), dtype=values.dtype)
-        room[:length] = values
-    room[length:needed] = new
-    return room[:needed]
+_LONGER = 2  # an assistant writes at least so many times as much as its user
 
 
 class ThreadKey(NamedTuple):
@@ -84,10 +65,12 @@ class UserIndex:
     """The messages of one user, one row each; `apply` replaces the arrays by longer ones.
 
     `numbers` are the integer ids in order, `times` and `expires` microseconds since 1970 (or `NEVER`), `asks`
-    whether the message has a question mark, `time_words` its number of time words, up to a few. `thread_of`
-    and `speaker_of` are codes of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows
-    of the same thread (or `NO_ROW`). `lacks_terms` says that a message had no search row when it was read,
-    `is_stale` that a message turned out to be gone.
+    whether the message has a question mark, `by_assistant` whether the assistant wrote it, `first_person`
+    whether its first segment says "I" or "we", `words` how many words it has, `marks` a checksum of its
+    terms. `time_words` is by segment: its number of time words, up to a few. `thread_of` and `speaker_of` are codes
+    of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows of the same thread (or
+    `NO_ROW`). `lacks_terms` says that a message had no search row when it was read, `is_stale` that a message
+    turned out to be gone.
     """
 
     def __init__(self, epoch: int) -> None:
@@ -103,6 +86,10 @@ class UserIndex:
         self.times = np.empty(0, np.int64)
         self.expires = np.empty(0, np.int64)
         self.asks = np.empty(0, np.bool_)
+        self.by_assistant = np.empty(0, np.bool_)
+        self.first_person = np.empty(0, np.bool_)
+        self.words = np.empty(0, np.float32)
+        self.marks = np.empty(0, np.uint32)
         self.time_words = np.empty(0, np.uint8)
         self.thread_of = np.empty(0, np.int32)
         self.speaker_of = np.empty(0, np.int32)
@@ -110,11 +97,9 @@ class UserIndex:
         self.next = np.empty(0, np.int32)
         self.has_vector = np.empty(0, np.bool_)
         self._last_in_thread: dict[int, int] = {}
-        # One row for each vector: of a long message every segment has one.
-        self._vectors = np.empty((0, 0), np.float32)
+        # The vectors in the order in which they were read, and the row of each.
+        self._vectors = np.empty((0, 0), np.float16)
         self._vector_row = np.empty(0, np.int32)
-        self._segment_of = np.empty(0, np.uint8)
-        self._long_rows: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -127,7 +112,15 @@ class UserIndex:
     @property
     def numbers_without_vector(self) -> NDArray[np.int64]:
         """The numbers of the messages that have words and no vector, in order."""
-        return self.numbers[~self.has_vector & (self.postings.lengths > 0)]
+        return self.numbers[~self.has_vector & (self.words > 0)]
+
+    @cached_property
+    def is_chat_with_assistant(self) -> bool:
+        """Whether the assistant's messages are much longer than the user's, unlike those of two people."""
+        if not self.by_assistant.any() or self.by_assistant.all():
+            return False
+        typical = [float(np.median(self.words[self.by_assistant == side])) for side in (True, False)]
+        return typical[0] > _LONGER * typical[1]
 
     def count_expired(self, now: int) -> int:
         """Return how many messages have expired."""
@@ -142,7 +135,7 @@ class UserIndex:
 
     def apply(self, changes: SearchChanges) -> bool:
         """Add new rows and vectors; return False if the index cannot be updated and must be read again."""
-        is_full = len(self) + len(changes.rows) > MAX_ROWS
+        is_full = len(self.postings.lengths) + len(changes.rows) > MAX_SEGMENTS
         if self.is_stale or changes.epoch != self.epoch or len(self.models) > 1 or is_full:
             return False
         if changes.rows:
@@ -152,25 +145,19 @@ class UserIndex:
         return True
 
     def compute_similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the cosine similarity of every message to a vector; NaN for one without a vector.
-
-        A long message has that of its nearest segment.
-        """
+        """Return the cosine similarity of every message to a vector; NaN for one without a vector."""
         out = np.full(len(self), np.nan, dtype=np.float32)
         if len(self._vectors):
-            cosines = self._vectors @ vector
-            out[self._vector_row] = cosines
-            if self._long_rows:
-                self._keep_best_segments(out, cosines)
+            out[self._vector_row] = multiply(self._vectors, vector)
         return out
 
-    def find_best_segment(self, row: int, vector: NDArray[np.float32]) -> int | None:
-        """Return which segment of a long message is nearest to a vector; None if it has only one."""
-        if row not in self._long_rows:
-            return None
-        places = np.flatnonzero(self._vector_row == row)
-        best = places[np.argmax(self._vectors[places] @ vector)]
-        return int(self._segment_of[best])
+    def compare_rows(self, row: int, others: Sequence[int]) -> NDArray[np.float32]:
+        """Return the cosine similarities of the vector of a row to those of others; NaN without a vector."""
+        own = self._get_vector(row)
+        if own is None:
+            return np.full(len(others), np.nan, dtype=np.float32)
+        found = [self._get_vector(other) for other in others]
+        return np.array([np.nan if one is None else own @ one for one in found], dtype=np.float32)
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
         """Raise an error if vectors of different models or lengths would be compared."""
@@ -181,22 +168,48 @@ class UserIndex:
         if any(row.text is not None for row in rows):
             self.lacks_terms = True
             rows = [_analyse_row(row) for row in rows]
-        numbers, apps, projects, threads, _, times, expires, speakers, asks, hashes, counts, _ = zip(
-            *rows, strict=True
-        )
-        first = len(self)
+        (
+            numbers,
+            apps,
+            projects,
+            threads,
+            _,
+            times,
+            expires,
+            by_assistant,
+            speakers,
+            asks,
+            hashes,
+            counts,
+            _,
+        ) = zip(*rows, strict=True)
+        first, first_segment = len(self), len(self.postings.lengths)
         self.numbers = append(self.numbers, np.array(numbers, dtype=np.int64))
         self.times = append(self.times, np.array(times, dtype=np.int64))
         due = [NEVER if time is None else time for time in expires]
         self.expires = append(self.expires, np.array(due, dtype=np.int64))
         self.asks = append(self.asks, np.array(asks, dtype=np.bool_))
-        self.time_words = append(self.time_words, count_time_words(hashes))
+        self.by_assistant = append(self.by_assistant, np.array(by_assistant, dtype=np.bool_))
+        self.marks = append(self.marks, np.fromiter(map(zlib.crc32, hashes), np.uint32, len(hashes)))
         self.has_vector = append(self.has_vector, np.zeros(len(rows), dtype=np.bool_))
         self.speaker_of = append(self.speaker_of, self._encode_speakers(speakers))
         codes = self._encode_threads(list(zip(apps, projects, threads, strict=True)))
         self.thread_of = append(self.thread_of, codes)
         self._link(first, codes)
-        self.postings.extend(hashes, counts)
+        self._add_terms(hashes, counts, first_segment)
+        self.__dict__.pop("is_chat_with_assistant", None)
+
+    def _add_terms(self, hashes: Sequence[bytes], counts: Sequence[bytes], first_segment: int) -> None:
+        postings = self.postings
+        found = postings.extend(hashes, counts)
+        segments, total = found.segments - first_segment, len(postings.lengths) - first_segment
+        self.time_words = append(self.time_words, count_time_words(found.hashes, segments, total))
+        own = postings.first[len(self.words) :]
+        self.first_person = append(
+            self.first_person, has_first_person(found.hashes, segments, total)[own - first_segment]
+        )
+        new = postings.lengths[first_segment:]
+        self.words = append(self.words, np.add.reduceat(new, own - first_segment, dtype=np.float32))
 
     def _link(self, first: int, codes: NDArray[np.int32]) -> None:
         """Link each new row to the row before it in its thread; numbers grow with positions there."""
@@ -231,7 +244,8 @@ class UserIndex:
         return NO_SPEAKER if not name else self.speakers.setdefault(name, len(self.speakers))
 
     def _add_vectors(self, found: Sequence[VectorRow]) -> None:
-        """Add the vectors of messages that have none yet; those of one message come together."""
+        """Add the vectors of messages that have none yet; only that of the first segment counts."""
+        found = [vector for vector in found if vector.segment == 0]
         rows = self._find_rows([vector.number for vector in found])
         is_new = (rows != NO_ROW) & ~self.has_vector[rows] if len(self) else np.zeros(len(rows), np.bool_)
         new = [vector for vector, wanted in zip(found, is_new.tolist(), strict=True) if wanted]
@@ -240,15 +254,19 @@ class UserIndex:
             self._append_vectors(new, rows[is_new])
 
     def _append_vectors(self, found: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
-        _, segments, _, vectors = zip(*found, strict=True)
         (model,) = self.models
         if not len(self._vectors):
-            self._vectors = np.empty((0, model.dimensions), np.float32)
-        self._vectors = append(self._vectors, _build_matrix(vectors, model.dimensions))
-        self._segment_of = append(self._segment_of, np.array(segments, dtype=np.uint8))
+            self._vectors = np.empty((0, model.dimensions), np.float16)
+        joined = np.frombuffer(b"".join([vector.vector for vector in found]), dtype="<f2")
+        self._vectors = append(self._vectors, joined.reshape(-1, model.dimensions))
         self._vector_row = append(self._vector_row, rows)
         self.has_vector[rows] = True
-        self._long_rows.update(rows[np.array(segments) > 0].tolist())
+
+    def _get_vector(self, row: int) -> NDArray[np.float32] | None:
+        if not self.has_vector[row]:
+            return None
+        place = int(np.flatnonzero(self._vector_row == row)[0])
+        return self._vectors[place].astype(np.float32)
 
     def _find_rows(self, numbers: list[int]) -> NDArray[np.int32]:
         """Return the rows of messages by number, or `NO_ROW` for those not in the index."""
@@ -258,29 +276,27 @@ class UserIndex:
             return np.full(len(wanted), NO_ROW, dtype=np.int32)
         return np.where(self.numbers[places] == wanted, places, NO_ROW).astype(np.int32)
 
-    def _keep_best_segments(self, out: NDArray[np.float32], cosines: NDArray[np.float32]) -> None:
-        rows = self._vector_row
-        long = np.isin(rows, np.fromiter(self._long_rows, np.int32, len(self._long_rows)))
-        out[rows[long]] = -np.inf
-        np.maximum.at(out, rows[long], cosines[long])
-
 
 def _analyse_row(row: SearchRow) -> SearchRow:
     """Return a row with its terms: from the text, where it was stored without them."""
     if row.text is None:
         return row
-    terms = analyse(row.text)
+    terms = analyse_segments(row.text)
     return row._replace(
         asks=has_question_mark(row.text), term_hashes=terms.hashes, term_counts=terms.counts, text=None
     )
 
 
-def _build_matrix(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float32]:
-    """Return vectors as float32; in batches, because small ones stay in the processor's cache."""
-    found = np.empty((sum(map(len, vectors)) // (2 * dimensions), dimensions), dtype=np.float32)
-    end = 0
+def multiply(vectors: NDArray[np.float16], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the products of half-precision vectors with one vector.
+
+    In batches that are turned into single precision: they stay in the processor's cache, and numpy has no
+    quick product of half-precision numbers.
+    """
+    out = np.empty(len(vectors), dtype=np.float32)
+    batch = np.empty((min(_BATCH, len(vectors)), vectors.shape[1]), dtype=np.float32)
     for first in range(0, len(vectors), _BATCH):
-        halves = np.frombuffer(b"".join(vectors[first : first + _BATCH]), dtype="<f2")
-        begin, end = end, end + len(halves) // dimensions
-        found[begin:end] = halves.reshape(-1, dimensions)
-    return found
+        part = vectors[first : first + _BATCH]
+        np.copyto(batch[: len(part)], part)
+        np.dot(batch[: len(part)], vector, out=out[first : first + len(part)])
+    return out

@@ -10,14 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from recollect.text.terms import term_hash, terms_of
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
 __all__ = [
     "DAY_PARTS",
@@ -255,30 +249,3 @@ def relative_patterns() -> dict[str, re.Pattern[str]]:
         "season": _compile(rf"(?:in|during|over|im|en|au) (?:the |el |la |l')?{_SEASON}"),
         "recent": _compile(rf"(?:{'|'.join(sorted(_RECENT))})"),
     }
-
-
-MAX_TIME_WORDS = 2
-"""More time words than this make no difference."""
-
-# "May" is left out: it is more often a verb.
-_TIME_WORDS = """
-    yesterday today tonight tomorrow last next ago week weekend month year night morning recently since soon
-    monday tuesday wednesday thursday friday saturday sunday
-    january february march april june july august september october november december
-    spring summer fall winter
-"""
-
-
-def count_time_words(hashes: Sequence[bytes]) -> NDArray[np.uint8]:
-    """Count the distinct time words of each row, up to `MAX_TIME_WORDS`, from its uint32 term hashes."""
-    sizes = np.fromiter(map(len, hashes), dtype=np.int64, count=len(hashes)) // 4
-    rows = np.repeat(np.arange(len(hashes)), sizes)
-    found = np.isin(np.frombuffer(b"".join(hashes), dtype="<u4"), _hash_time_words())
-    counts = np.bincount(rows[found], minlength=len(hashes))
-    return np.minimum(counts, MAX_TIME_WORDS).astype(np.uint8)
-
-
-@cache
-def _hash_time_words() -> NDArray[np.uint32]:
-    terms = {term for word in _TIME_WORDS.split() for term in terms_of(word)}
-    return np.array(sorted(map(term_hash, terms)), dtype=np.uint32)

@@ -8,7 +8,7 @@ messages.user_id = %(user_id)s AND messages.tenant_id = %(tenant_id)s
 
 -- name: search_rows_from
 -- The newest rows, newest first. A message without a row of this analyser comes with its text instead.
-SELECT messages.number, app_id, project_id, thread_id, position, created_at, expires_at, {speaker},
+SELECT messages.number, app_id, project_id, thread_id, position, created_at, expires_at, role = 'assistant', {speaker},
     search_rows.asks, search_rows.term_hashes, search_rows.term_counts,
     CASE WHEN search_rows.number IS NULL THEN text END
 FROM recollect.messages LEFT JOIN recollect.search_rows

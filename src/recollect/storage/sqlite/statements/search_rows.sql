@@ -1,7 +1,7 @@
 -- name: search_rows_from
 -- The newest rows, newest first. A message without a row of this analyser comes with its text instead.
 SELECT messages.number, threads.app_id, threads.project_id, threads.thread_id, {position},
-    messages.created_at, messages.expires_at, {speaker},
+    messages.created_at, messages.expires_at, messages.role = 1, {speaker},
     search_rows.asks, search_rows.term_hashes, search_rows.term_counts,
     CASE WHEN search_rows.place IS NULL THEN messages.text END
 FROM messages INDEXED BY messages_by_owner {messages_with_threads}
