@@ -4,6 +4,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,10 @@ async def test_the_key_is_in_nothing_that_can_be_seen(
     gateway = {"timeoutSeconds": failure.few_seconds}
     seen: list[str] = []
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=gateway) as setup:
-        for operation in [failure.only] if failure.only else ["flush", "add", "search"]:
+        failing = [failure.only] * 2 if failure.only else ["flush", "add", "search"]
+        for operation, way in zip(failing, cycle(("run", "stream")), strict=False):
             setup.gateway.on(operation, failure.behaviour)
-            for way in ("run", "stream"):
-                seen += _shown(setup, await setup.say(way, "hello"))
+            seen += _shown(setup, await setup.say(way, "hello"))
         seen += [repr(await setup.events()), repr(await setup.transcript())]
         assert any(KEY.encode() in request.body for request in setup.gateway.requests)
     captured = capsys.readouterr()
