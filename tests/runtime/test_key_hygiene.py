@@ -4,12 +4,11 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
-from itertools import cycle
 from pathlib import Path
 
 import pytest
 from tests.backends.gateway.failure_modes import MODES, Mode
-from tests.runtime.runtimes import Setup, loaded
+from tests.runtime.runtimes import Setup, Way, loaded
 from tests.support.gateway_server import KEY, answers
 
 from recollect.cli.chat.pipe import result_to_json
@@ -21,6 +20,7 @@ from recollect.testing import ScriptedModel
 pytestmark = [pytest.mark.anyio]
 
 _ECHO = {"text": f"the key is {KEY}!", "id": KEY, "session_id": KEY, "source_scope": KEY, "resource_uri": KEY}
+WAYS: tuple[Way, ...] = ("run", "stream", "run")
 EVERYTHING = [
     Mode("nothing fails", answers({"results": []}), ""),
     Mode("the key is repeated", answers({"results": [_ECHO]}), ""),
@@ -53,7 +53,7 @@ async def test_the_key_is_in_nothing_that_can_be_seen(
     seen: list[str] = []
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=gateway) as setup:
         failing = [failure.only] * 2 if failure.only else ["flush", "add", "search"]
-        for operation, way in zip(failing, cycle(("run", "stream")), strict=False):
+        for operation, way in zip(failing, WAYS, strict=False):
             setup.gateway.on(operation, failure.behaviour)
             seen += _shown(setup, await setup.say(way, "hello"))
         seen += [repr(await setup.events()), repr(await setup.transcript())]
