@@ -36,6 +36,12 @@ TESTS = Path(__file__).parent
 COVERED = ("guards", "memory", "pipeline")
 """The rooms whose own tests reach every branch of them; other tests do not count and are not slowed down."""
 
+REPEATED = frozenset(
+    f"guards/pii/test_{name}.py"
+    for name in ("borders", "chunks", "differential", "kinds", "layouts", "number_tables")
+)
+"""Their tests that try one thing in thousands of ways: tracing doubles what they take, for no new branch."""
+
 
 class Node(Protocol):
     """What pytest-xdist, which has no types, tells of a worker."""
@@ -74,9 +80,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(late))
         items[:] = [item for item in items if item not in late]
     for item in items:
-        is_covered = any(item.path.is_relative_to(TESTS / room) for room in COVERED)
+        path = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
+        is_covered = path.parts[0] in COVERED and path.as_posix() not in REPEATED
         if not is_covered or "_costs_" in item.name:
             item.add_marker("no_cover")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of every later collection of garbage: it is there to stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
@@ -177,9 +190,7 @@ async def _migrate(url: str) -> None:
 
 
 @pytest.fixture
-def only_own_garbage() -> Generator[None]:
+def only_own_garbage() -> None:
     """Make `gc.collect()` cost next to nothing, for tests that forget things many times."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -9,6 +9,7 @@ import apsw
 import pytest
 from tests.faults.turns import SCOPES, USERS, Ack, check_whole, make_turn
 from tests.support.databases import run_sql
+from tests.support.profiles import count_examples
 from tests.support.waiting import GENEROUS
 
 from recollect import Store, open_store
@@ -16,7 +17,7 @@ from recollect.storage.sqlite.connection import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.faults]
 
-ROUNDS = 150
+ROUNDS = count_examples(2)
 LONGEST_WAIT = 0.004  # seconds until a task is cancelled; an append takes less
 
 

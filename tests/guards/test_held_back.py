@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.guards.pii.texts import LONG_SECRETS, SAMPLES
 from tests.support.contexts import new_run
+from tests.support.profiles import IS_LONG, count_examples
 from tests.support.tricky_texts import INSTRUCTIONS, tricky_texts
 
 from recollect import (
@@ -25,6 +26,7 @@ from recollect.pipeline.processor import TextDelta
 pytestmark = pytest.mark.anyio
 
 MOST = 256
+LENGTH = 600 if IS_LONG else 300
 GUARDS: dict[str, Processor] = {
     "pii": PIIDetector(),
     "pii-warn": PIIDetector("warn"),
@@ -79,13 +81,13 @@ UNITS = (
 
 def hostile_texts() -> Iterator[str]:
     """Return texts that keep guards waiting, and some put together from parts of them."""
-    yield "The boat left before dawn, and nobody on the quay saw it go. " * 60
+    yield "The boat left before dawn, and nobody on the quay saw it go. " * (LENGTH // 30)
     yield from tricky_texts()
     yield from (text for text, _ in LONG_SECRETS.values())
-    yield from ((unit * 600)[:600] for unit in UNITS)
+    yield from ((unit * LENGTH)[:LENGTH] for unit in UNITS)
     pick = random.Random(5)
     parts = [*UNITS, *(sample.text for sample in SAMPLES), "boat ", ". "]
-    for _ in range(40):
+    for _ in range(count_examples(0.4)):
         yield "".join(pick.choice(parts) * pick.choice((1, 1, 2, 9)) for _ in range(30))
 
 

@@ -72,6 +72,7 @@ async def test_store_is_closed_when_nobody_has_the_memory_any_more(sqlite_url: s
     await until(lambda: not has_log(sqlite_url))
 
 
+@pytest.mark.usefixtures("only_own_garbage")
 @pytest.mark.parametrize("moments", range(8))
 @pytest.mark.parametrize("engine", ["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)])
 def test_nobody_complains_when_a_memory_is_forgotten_and_its_loop_ends(

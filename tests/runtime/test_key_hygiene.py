@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.backends.gateway.failure_modes import MODES, Mode
-from tests.runtime.runtimes import Setup, loaded
+from tests.runtime.runtimes import Setup, Way, loaded
 from tests.support.gateway_server import KEY, answers
 
 from recollect.cli.chat.pipe import result_to_json
@@ -20,6 +20,7 @@ from recollect.testing import ScriptedModel
 pytestmark = [pytest.mark.anyio]
 
 _ECHO = {"text": f"the key is {KEY}!", "id": KEY, "session_id": KEY, "source_scope": KEY, "resource_uri": KEY}
+WAYS: tuple[Way, ...] = ("run", "stream", "run")
 EVERYTHING = [
     Mode("nothing fails", answers({"results": []}), ""),
     Mode("the key is repeated", answers({"results": [_ECHO]}), ""),
@@ -51,10 +52,10 @@ async def test_the_key_is_in_nothing_that_can_be_seen(
     gateway = {"timeoutSeconds": failure.few_seconds}
     seen: list[str] = []
     async with loaded(tmp_path, "memory_gateway", ScriptedModel("fine"), gateway=gateway) as setup:
-        for operation in [failure.only] if failure.only else ["flush", "add", "search"]:
+        failing = [failure.only] * 2 if failure.only else ["flush", "add", "search"]
+        for operation, way in zip(failing, WAYS, strict=False):
             setup.gateway.on(operation, failure.behaviour)
-            for way in ("run", "stream"):
-                seen += _shown(setup, await setup.say(way, "hello"))
+            seen += _shown(setup, await setup.say(way, "hello"))
         seen += [repr(await setup.events()), repr(await setup.transcript())]
         assert any(KEY.encode() in request.body for request in setup.gateway.requests)
     captured = capsys.readouterr()

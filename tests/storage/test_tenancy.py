@@ -8,8 +8,10 @@ stay as it was. A new method without a probe in the tables below fails the suite
 import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import NamedTuple, TypeAlias, cast
 
 import pytest
@@ -225,15 +227,30 @@ METHODS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def open_once(request: pytest.FixtureRequest) -> Generator[Callable[[str], OpenStore]]:
+    """What opens a store on an engine and keeps it: tests come in any order, and to fill one takes a while.
+
+    Its numbers have four digits, to be told from small counts.
+    """
+    with ExitStack() as stack:
+
+        @cache
+        def open_once(engine: str) -> OpenStore:
+            opened = stack.enter_context(open_for_examples(engine, request))
+            dummies = [Message("user", "dummy") for _ in range(1000)]
+            opened.run(opened.store.append_turn(dummies, scope=Scope(1, "dummy", "t")))
+            opened.run(_draw_numbers(opened.store))
+            return opened
+
+        yield open_once
+
+
 # Each kind of SQL once: a file has the same as memory.
-@pytest.fixture(scope="module", params=(ENGINES[0], ENGINES[2]))
-def opened(request: pytest.FixtureRequest) -> Generator[OpenStore]:
-    """A store on both databases in turn, whose numbers have four digits, to be told from small counts."""
-    with open_for_examples(request.param, request) as store:
-        dummies = [Message("user", "dummy") for _ in range(1000)]
-        store.run(store.store.append_turn(dummies, scope=Scope(1, "dummy", "t")))
-        store.run(_draw_numbers(store.store))
-        yield store
+@pytest.fixture(params=(ENGINES[0], ENGINES[2]))
+def opened(request: pytest.FixtureRequest, open_once: Callable[[str], OpenStore]) -> OpenStore:
+    """A store on both databases in turn."""
+    return open_once(request.param)
 
 
 async def _draw_numbers(store: Store) -> None:
@@ -317,13 +334,14 @@ def test_same_ids_are_fresh_things_when_somebody_else_has_them(
 
 
 def _places(opened: OpenStore, method: str, *, has_twin: bool) -> Sequence[int]:
-    """Return which of `TENANTS` the stranger is: each in turn, or where that takes long just one.
+    """Return which of `TENANTS` the stranger is: each in turn in the long tests, and else just one.
 
-    It is another one for the next method, and with a twin.
+    It is another one for the next method, with a twin, and on the other engine, so that each has its turn.
     """
-    if IS_LONG or opened.engine == "memory":
+    if IS_LONG:
         return range(len(TENANTS))
-    return [([*STORE_PROBES, *USERS_PROBES].index(method) + has_twin) % len(TENANTS)]
+    first = [*STORE_PROBES, *USERS_PROBES].index(method) + (opened.engine == "memory")
+    return [(first + has_twin) % len(TENANTS)]
 
 
 def _method_of(probe: str) -> str:

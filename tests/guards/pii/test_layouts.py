@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from tests.guards.pii.texts import LONG_SECRETS, PRIVATE_KEY
+from tests.support.profiles import count_examples
 from tests.support.strategies import cleaned, streamed
 
 from recollect import PIIDetector, TripWire
@@ -76,7 +77,7 @@ async def test_private_key_is_found_when_it_has_headers(name: str, line_break: s
 async def test_private_key_is_swallowed_when_it_has_no_lines(line_break: str) -> None:
     """Wherever its random letters happen to be forgotten."""
     chance = Random(3)
-    for _ in range(6):
+    for _ in range(count_examples(0.07)):
         code = base64.b64encode(chance.randbytes(1500)).decode()
         lines = ["-----BEGIN PRIVATE KEY-----", *cut(code, 76), "-----END PRIVATE KEY-----"]
         text = f"Here: {line_break.join(lines)} and so on."

@@ -34,6 +34,7 @@ async def numbers(cache: IndexCache, scope: Scope, store: Store) -> list[int]:
         return index.numbers.tolist()
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)  # the cache is the same on every engine
 async def test_cache_stays_within_its_budget_when_a_thousand_users_search(store: Store) -> None:
     """The size never exceeds the budget, the last users are cached, and all searches are right."""
     cache = IndexCache(BUDGET)
