@@ -134,7 +134,7 @@ _hashes = _HashCache()
 
 
 def analyse(text: str) -> Terms:
-    """Return the terms of a text as hashes and counts, ready to be stored or looked up."""
+    """Return the terms of a message as hashes and counts, ready to be stored."""
     if len(text) > _SLICE:
         return _analyse_long(text)
     # Counting sorted hashes leaves the counter in order, ready to be packed.
