@@ -207,6 +207,21 @@ async def test_matching_segment_is_returned_when_a_long_message_has_no_vector(me
     assert len(hit.text) < 1_100
 
 
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [("我家的猫很可爱", "猫"), ("毎朝お茶を飲みます", "茶"), ("한강에서 배를 탔어요", "배?")],
+)
+async def test_single_character_is_found_inside_a_sentence(memory: Memory, said: str, question: str) -> None:
+    """A word of one character is found by its terms, in a new message and in a long one's segment."""
+    filler = "天气很好。" * 300
+    await fill(memory, "Something else", filler, said)
+    await fill(memory, f"{filler}{said}。{filler}", thread_id="long")
+    found = await memory.query(question, message_range=0, threshold=0.01)
+    assert ids(found) == ["default2", "long0"]
+    assert said in found[1].text
+    assert len(found[1].text) < 1_100
+
+
 async def test_deleted_messages_are_never_found(memory: Memory) -> None:
     """Right after a deletion it is neither a hit nor a neighbour."""
     await fill(memory, "before", "The cello.", "after")

@@ -9,6 +9,7 @@ import threading
 import unicodedata
 import zlib
 from array import array
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from tests.support.timing import processor_seconds
 
 from recollect.text import terms as analyser
-from recollect.text.terms import ANALYSER_VERSION, Terms, analyse, term_hash, terms_of
+from recollect.text.terms import ANALYSER_VERSION, Terms, analyse, question_terms_of, term_hash, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,7 @@ def test_marks_give_no_term_when_no_letter_precedes() -> None:
 def test_terms_are_bigrams_when_the_script_has_no_spaces(run: str) -> None:
     """Each script written without spaces, and Korean, gives overlapping pairs of characters."""
     pairs = [first + second for first, second in itertools.pairwise(run)]
-    assert terms_of(f"{run} {run}") == pairs * 2
+    assert question_terms_of(f"{run} {run}") == pairs * 2
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,26 @@ def test_terms_are_bigrams_when_the_script_has_no_spaces(run: str) -> None:
 )
 def test_runs_end_when_the_script_changes(text: str, terms: list[str]) -> None:
     """Runs end where the script changes, a lone character is its own term, and punctuation is none."""
-    assert terms_of(text) == terms
+    assert question_terms_of(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "characters"),
+    [
+        ("\u6211\u7684\u732b", ["\u6211", "\u7684", "\u732b"]),
+        ("\u304a\u8336\u3092\u98f2\u3080", ["\u8336", "\u98f2"]),  # not the kana between
+        ("\ubc30\ub97c \ud0d4\uc5b4", ["\ubc30", "\ub97c", "\ud0d4", "\uc5b4"]),
+        ("\U00020bb7\u91ce\u5bb6", ["\U00020bb7", "\u91ce", "\u5bb6"]),  # beyond the basic plane
+        ("\u732b", []),  # alone in its run, it is a term already
+        ("\u30ab\u30e1\u30e9 \u314b\u314b\u314b", []),  # Katakana, and parts of Korean syllables
+        ("\u0e44\u0e1b\u0e17\u0e35\u0e48", []),  # Thai
+        ("\u0e44\u0e1b\u732b", ["\u732b"]),  # Thai and Chinese in one run
+        ("caf\u00e9 \u0436\u0438", []),
+    ],
+)
+def test_characters_are_terms_when_they_can_be_words(text: str, characters: list[str]) -> None:
+    """A stored text has each Chinese character and Korean syllable as a term, beside those of a question."""
+    assert Counter(terms_of(text)) == Counter(question_terms_of(text) + characters)
 
 
 @pytest.mark.parametrize("letter", ["7", "\u0436"])
@@ -232,8 +252,9 @@ def test_version_must_rise_when_terms_change() -> None:
     )
     latin, bigrams = ["ada", "3", "caf\u00e9", "werent", "near"], ["\u6771\u4eac", "\u4eac\u30bf"]
     bigrams += ["\u30bf\u30ef", "\u30ef\u30fc"]
-    expected = [*latin, *bigrams, "\u0939\u093f\u0928\u094d", "ok", "then"]
-    assert (ANALYSER_VERSION, terms_of(sample)) == (1, expected)
+    characters, others = ["\u6771", "\u4eac"], ["\u0939\u093f\u0928\u094d", "ok", "then"]
+    expected = [*latin, *bigrams, *characters, *others]
+    assert (ANALYSER_VERSION, terms_of(sample)) == (2, expected)
 
 
 @given(TEXTS)
@@ -253,6 +274,14 @@ def test_terms_are_well_formed_when_text_is_arbitrary(text: str) -> None:
     terms = terms_of(text)
     assert all(0 < len(term) <= 64 and not set(term) & set(" \n\0_'\u2019") for term in terms)
     assert (terms_of(text), analyse(text)) == (terms, analyse(text))
+
+
+@given(TEXTS)
+def test_question_finds_the_text_it_repeats_when_text_is_arbitrary(text: str) -> None:
+    """Each term of a question is a term of a message with the same text, and as often."""
+    asked = question_terms_of(text)
+    assert not Counter(asked) - Counter(terms_of(text))
+    assert bool(asked) == bool(terms_of(text))
 
 
 @given(TEXTS, TEXTS)
@@ -283,7 +312,8 @@ def test_letters_become_bigrams_when_named_after_a_bigram_script() -> None:
         char = unicodedata.normalize("NFKC", chr(code))
         named = len(char) == 1 and unicodedata.name(char, "").startswith(names)
         if named and unicodedata.category(char) == "Lo" and terms_of(char):
-            assert terms_of(char * 3) == [char * 2] * 2, f"U+{code:04X}"
+            assert question_terms_of(char * 3) == [char * 2] * 2, f"U+{code:04X}"
+            assert terms_of(char * 3)[:2] == [char * 2] * 2, f"U+{code:04X}"
 
 
 def test_stemmer_loads_when_first_used() -> None:

@@ -61,9 +61,9 @@ class OfflineModel:
 
 def find_quotes(messages: Sequence[Message]) -> list[str]:
     """Return the remembered texts that share the most words with the last message, in their order."""
-    from recollect.text.terms import terms_of
+    from recollect.text.terms import question_terms_of, terms_of
 
-    question = set(terms_of(messages[-1].text)) if messages else set[str]()
+    question = set(question_terms_of(messages[-1].text)) if messages else set[str]()
     scored = [
         (len(question & set(terms_of(text))), (place, line), quote)
         for place, message in enumerate(messages)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.recall.names import Name, find_names
 from recollect.recall.times.phrases import Interval, find_times
-from recollect.text.terms import terms_of
+from recollect.text.terms import question_terms_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ class Question:
     def terms_without(self, names: Iterable[Name]) -> tuple[str, ...]:
         """Return its distinct terms without stop words and names."""
         text = _match_words(name.text for name in names).sub(" ", self.text) if names else self.text
-        found = terms_of(text) or terms_of(self.text)
+        found = question_terms_of(text) or question_terms_of(self.text)
         content = [term for term in found if term not in _stop_terms()]
         return tuple(dict.fromkeys(content or found))[:_MAX_TERMS]
 

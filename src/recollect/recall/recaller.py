@@ -208,7 +208,22 @@ class Recaller:
 def _rehearse() -> None:
     """Search a message that is not stored: what a first search imports and compiles takes a while."""
     when = now()
-    row = SearchRow(1, "", "", "", 0, to_micros(when), None, False, None, None, None, None, "Ready, Zoë?")
+    text = "Ready, Zoë?"
+    row = SearchRow(
+        1,
+        "",
+        "",
+        "",
+        0,
+        to_micros(when),
+        None,
+        is_assistant=False,
+        speaker=None,
+        asks=None,
+        term_hashes=None,
+        term_counts=None,
+        text=text,
+    )
     index = UserIndex(0)
     index.apply(SearchChanges(0, [row], []))
     rank(index, parse_question("Was Zoë ready yesterday?", when))

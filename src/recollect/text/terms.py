@@ -1,9 +1,10 @@
-"""Turn text into search terms, the same way for stored messages and for questions.
+"""Turn text into search terms, of stored messages and of questions.
 
 Text is normalized (NFKC, case folded) and split into words. English Snowball stems words of Latin letters;
-scripts written without spaces between words, and Korean, become character bigrams. Storage keeps a 32-bit
-hash of each term with its count. This runs for every message, so ASCII text skips the Unicode tables, and a
-known word is one dictionary lookup.
+scripts written without spaces between words, and Korean, become character bigrams. A single Chinese
+character or Korean syllable can be a word, so each of them is a term of a message too; a question has such a
+term only for one that stands alone. Storage keeps a 32-bit hash of each term with its count. This runs for
+every message, so ASCII text skips the Unicode tables, and a known word is one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -26,11 +27,19 @@ from recollect.text.slices import split_into_slices
 from recollect.text.unicode import IGNORABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
-__all__ = ["ANALYSER_VERSION", "Terms", "analyse", "has_question_mark", "term_hash", "terms_of"]
+__all__ = [
+    "ANALYSER_VERSION",
+    "Terms",
+    "analyse",
+    "has_question_mark",
+    "question_terms_of",
+    "term_hash",
+    "terms_of",
+]
 
-ANALYSER_VERSION = 1
+ANALYSER_VERSION = 2
 """Raise this whenever the same text may give other terms: stored ones of another version count as missing."""
 
 _MAX_WORD = 64
@@ -61,14 +70,17 @@ _LATIN_WORD = re.compile(
 )
 
 # Letters and marks of the scripts cut into bigrams. Their digits and punctuation are left to the word rule.
-_BIGRAM_SCRIPTS = (
+_LETTERS = (  # of which one alone is seldom a word
     r"\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
     r"\u0e81-\u0ebd\u0ec0-\u0ece\u0edc-\u0edf"  # Lao
     r"\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
     r"\u1780-\u17d3\u17d7\u17dc\u17dd"  # Khmer
-    r"\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
+    r"\u1100-\u11ff\ua960-\ua97c\ud7b0-\ud7fb"  # Hangul, parts of a syllable
     r"\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
     r"\U0001aff0-\U0001b16f"  # kana, rare
+)
+_CHARACTERS = (  # of which one alone can be a word
+    r"\uac00-\ud7a3"  # Hangul syllables
     r"\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     r"\U00020000-\U0003ffff"  # Han, rare
 )
@@ -100,6 +112,7 @@ class _Patterns(NamedTuple):
     ignorable: re.Pattern[str]
     long_marks: re.Pattern[str]
     bigram_run: re.Pattern[str]
+    character: re.Pattern[str]
     word: re.Pattern[str]
 
 
@@ -121,7 +134,7 @@ _hashes = _HashCache()
 
 
 def analyse(text: str) -> Terms:
-    """Return the terms of a text as hashes and counts, ready to be stored or looked up."""
+    """Return the terms of a message as hashes and counts, ready to be stored."""
     if len(text) > _SLICE:
         return _analyse_long(text)
     # Counting sorted hashes leaves the counter in order, ready to be packed.
@@ -148,8 +161,14 @@ def has_question_mark(text: str) -> bool:
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the terms of a text as strings, in order and with repeats."""
+    """Return the terms of a stored text as strings, with repeats: those that `analyse` packs."""
     return [_make_term(word) for words in _split_slices(text) for word in words]
+
+
+def question_terms_of(text: str) -> list[str]:
+    """Return the terms to look for, in order and with repeats: of 我的猫 its bigrams, of 猫 the character."""
+    words = _split_slices(text, with_characters=False)
+    return [_make_term(word) for found in words for word in found]
 
 
 def term_hash(term: str) -> int:
@@ -165,18 +184,19 @@ def _pack(hashes: Collection[int], counts: Collection[int]) -> Terms:
         return Terms(packed, bytes(min(count, _MAX_COUNT) for count in counts))
 
 
-def _split_slices(text: str) -> Iterator[list[str]]:
+def _split_slices(text: str, *, with_characters: bool = True) -> Iterator[list[str]]:
     """Yield the words of each slice; only a word that is longer than half a slice may be cut in two."""
-    return (_split_words(text[start:end]) for start, end in split_into_slices(text, _SLICE))
+    slices = split_into_slices(text, _SLICE)
+    return (_split_words(text[start:end], with_characters=with_characters) for start, end in slices)
 
 
-def _split_words(text: str) -> list[str]:
-    """Split a text into folded words and bigrams, each of which is exactly one term."""
+def _split_words(text: str, *, with_characters: bool = True) -> list[str]:
+    """Split a text into folded words, bigrams and characters, each of which is exactly one term."""
     if not text.isascii():
         # U+FE0F follows many emoji and would be ignored later anyway.
         text = _PLAIN_BREAK.sub(" ", text.replace("\u2019", "'").replace("\ufe0f", ""))
         if not text.isascii():
-            return _split_unicode_words(_fold(text))
+            return _split_unicode_words(_fold(text), with_characters=with_characters)
     folded = text.encode("ascii").translate(_ASCII_FOLD).decode("ascii")
     if "'" in folded:
         folded = _STRAY_APOSTROPHE.sub(" ", folded)
@@ -196,18 +216,21 @@ def _fold(text: str) -> str:
     return text.replace("\u2019", "'").replace("\u02bc", "'").replace("_", " ")
 
 
-def _split_unicode_words(text: str) -> list[str]:
+def _split_unicode_words(text: str, *, with_characters: bool) -> list[str]:
     patterns = _compile_patterns()
     words: list[str] = []
     # A split on one capturing group gives the text between runs at even places and the runs at odd ones.
     parts = cast("list[str]", patterns.bigram_run.split(text))
     for place, part in enumerate(parts):
-        words += _make_bigrams(part) if place % 2 else patterns.word.findall(part)
+        if place % 2 == 0:
+            words += patterns.word.findall(part)
+        elif len(part) == 1:
+            words.append(part)
+        else:
+            words += map(add, part, part[1:])
+            if with_characters:
+                words += patterns.character.findall(part)
     return words
-
-
-def _make_bigrams(run: str) -> Iterable[str]:
-    return map(add, run, run[1:]) if len(run) > 1 else (run,)
 
 
 def _make_term(word: str) -> str:
@@ -243,7 +266,8 @@ def _compile_patterns() -> _Patterns:
         # 30 marks is the bound of Unicode's stream-safe format (UAX 15); words never come near it. Symbols
         # match too, which is harmless: they separate words as the space does.
         long_marks=re.compile(r"[^\w\x00-\x7f]{31,}+"),
-        bigram_run=re.compile(f"([{_BIGRAM_SCRIPTS}]+)"),
+        bigram_run=re.compile(f"([{_LETTERS}{_CHARACTERS}]+)"),
+        character=re.compile(f"[{_CHARACTERS}]"),
         word=re.compile(f"{letters}(?:'{letters})*+"),
     )
 

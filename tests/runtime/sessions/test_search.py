@@ -95,7 +95,7 @@ async def test_words_are_found_in_every_script(store: Store, said: str, asked: s
     assert match.hits[0].message.text == said
 
 
-async def test_single_sign_is_found_as_other_words_are(store: Store) -> None:
+async def test_single_character_is_found_as_other_words_are(store: Store) -> None:
     """Never in tool text, in the present session or in somebody else's; shown with what is around it."""
     await say(store, HERE, "我的猫", "好")
     await say(store, "eve", "她的猫", "好", user="eve")

@@ -67,8 +67,8 @@ class UserIndex:
     `numbers` are the integer ids in order, `times` and `expires` microseconds since 1970 (or `NEVER`), `asks`
     whether the message has a question mark, `by_assistant` whether the assistant wrote it, `first_person`
     whether its first segment says "I" or "we", `words` how many words it has, `marks` a checksum of its
-    terms. `time_words` is by segment: its number of time words, up to a few. `thread_of` and `speaker_of` are codes
-    of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows of the same thread (or
+    terms. `time_words` is by segment: its number of time words, up to a few. `thread_of` and `speaker_of` are
+    codes of `threads` and `speakers` (or `NO_SPEAKER`). `previous` and `next` are rows of the same thread (or
     `NO_ROW`). `lacks_terms` says that a message had no search row when it was read, `is_stale` that a message
     turned out to be gone.
     """

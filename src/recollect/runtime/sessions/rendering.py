@@ -15,8 +15,7 @@ from recollect.text.terms import terms_of
 
 MAX_CHARACTERS = 12_000
 """The maximum length of the tool's answer."""
-SNIPPET_CHARACTERS = 300
-"""How much of a message is shown around the words that matched."""
+_SNIPPET_CHARACTERS = 300  # of a message, around the words that matched
 _FENCE_CHARACTERS = 300  # its marks, its rule, and the line that says that something is missing
 _LENGTHS = (6_000, 3_000, 1_500, 800, 400, 250, 150, 80, 40)  # of one text, until all of them fit
 _MAX_TITLE_LENGTH = 80
@@ -109,7 +108,7 @@ def quote_hit(hit: SessionHit) -> str:
 
 def find_snippet(text: str, wanted: Collection[str], within: tuple[int, int] | None = None) -> str:
     """Return the part of a text, or of one segment of it, that has most of the wanted terms."""
-    width = SNIPPET_CHARACTERS
+    width = _SNIPPET_CHARACTERS
     if len(text) <= width:
         return text
     low, high = within or (0, len(text))

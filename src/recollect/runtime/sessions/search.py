@@ -1,12 +1,9 @@
 """Searches the transcripts of a user's sessions: by words alone, with no model and no embedder.
 
 Only what user and assistant said is found; tool text and audit events never are. Words are matched as
-recall matches them, so there is no query syntax, and Chinese and Japanese need no spaces. Words of a single
-Chinese, Japanese or Korean character are not in the index, which has pairs: they are searched in the newest
-texts.
+recall matches them, so there is no query syntax, and Chinese and Japanese need no spaces.
 """
 
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,10 +12,8 @@ from typing import TYPE_CHECKING, get_args
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
 from recollect.recall.question import parse_question
-from recollect.recall.results import Hit
 from recollect.recall.settings import MAX_HITS, RecallSettings
 from recollect.runtime.sessions.rendering import (
-    SNIPPET_CHARACTERS,
     Passage,
     SessionHit,
     SessionMatch,
@@ -30,7 +25,6 @@ from recollect.runtime.sessions.sessions import (
     read_first,
     read_first_words,
     read_last,
-    select_conversation,
 )
 from recollect.runtime.sessions.tool import Sort, Speaker, make_tool
 from recollect.scope import Scope
@@ -38,13 +32,11 @@ from recollect.storage.opening import StoreHandle
 from recollect.validation import check_choice, check_id, check_int
 
 if TYPE_CHECKING:
-    from recollect.messages import Message
     from recollect.recall.recaller import Recaller
+    from recollect.recall.results import Hit
     from recollect.storage.records import Thread
     from recollect.storage.store import Store
 
-_SCRIPTS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "HANGUL SYLLABLE")
-_MAX_READ, _MAX_READ_PER_SESSION = 5_000, 500  # messages of every role
 MAX_SESSIONS = 10
 """How many sessions one search shows."""
 MAX_WINDOW = 20
@@ -53,7 +45,6 @@ HEAD, TAIL = 20, 10
 """How much of a long session is read: its beginning and its end."""
 _MAX_HITS_SHOWN = 3  # of one session
 _NEIGHBOURS = 2
-_MAX_SESSIONS_READ = 1_000  # sessions, for words that the index does not have
 _MAX_QUERY_CHARACTERS = 4_000  # as much as recall looks for
 _MIN_RELEVANCE = 1e-6  # drops neighbours of a hit that have none of the words themselves
 _UNBOUNDED = 10**9
@@ -94,12 +85,7 @@ class SessionSearch:
             check_choice(role, "role", get_args(Speaker))
         wanted = _parse_terms(query)
         store = await self._handle.get()
-        characters = select_single_characters(wanted)
-        if characters:
-            sessions = await self._list_sessions(session_id, without_session, store)
-            hits = await search_characters(characters, sessions, store, self._user)
-        else:
-            hits = await self._recall(query, session_id, without_session)
+        hits = await self._recall(query, session_id, without_session)
         by_session: dict[str, list[Hit]] = {}
         for hit in _sort_hits([hit for hit in hits if role in (None, hit.message.role)], sort):
             by_session.setdefault(hit.message.thread_id or "", []).append(hit)
@@ -159,15 +145,6 @@ class SessionSearch:
         )
         return [*await self._recaller.search(query, settings, scope=scope, without_thread=without_session)]
 
-    async def _list_sessions(
-        self, session_id: str | None, without_session: str | None, store: "Store"
-    ) -> list["Thread"]:
-        """Return the sessions to search, those with the newest messages first."""
-        if session_id is not None:
-            return [(await self._get_session(session_id))[0]]
-        recent = await store.list_threads(limit=_MAX_SESSIONS_READ, scope=self._user)
-        return [session for session in recent if session.id != without_session]
-
     async def _get_session(self, session_id: str) -> tuple["Thread", Scope, "Store"]:
         """Return a session of the user; one of somebody else is as unknown as one that never was."""
         scope = self._user.with_thread(check_id(session_id, "session_id"))
@@ -219,35 +196,3 @@ async def _make_match(
 def _clamp(value: int, argument: str, most: int) -> int:
     """Return a number within the bounds; one that is no number at all is an error."""
     return min(max(check_int(value, argument, minimum=-_UNBOUNDED), 1), most)
-
-
-def select_single_characters(terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the terms if each of them is a single character that is a word by itself, or nothing."""
-    are_characters = all(len(term) == 1 and unicodedata.name(term, "").startswith(_SCRIPTS) for term in terms)
-    return tuple(terms) if are_characters else ()
-
-
-async def search_characters(
-    characters: Sequence[str], sessions: Iterable["Thread"], store: "Store", user: Scope
-) -> list[Hit]:
-    """Return the messages that have the characters, those with most of them first, and then the newest."""
-    found: list[Hit] = []
-    left = _MAX_READ
-    for session in sessions:
-        if left <= 0:
-            break
-        read = await store.last_messages(min(left, _MAX_READ_PER_SESSION), scope=user.with_thread(session.id))
-        left -= len(read)
-        found += [
-            hit for message in reversed(select_conversation(read)) if (hit := _make_hit(message, characters))
-        ]
-    return sorted(found, key=lambda hit: -hit.relevance)
-
-
-def _make_hit(message: "Message", characters: Sequence[str]) -> Hit | None:
-    places = [place for character in characters if (place := message.text.find(character)) >= 0]
-    if not places:
-        return None
-    share, half = len(places) / len(characters), SNIPPET_CHARACTERS // 2
-    segment = (max(places[0] - half, 0), min(places[0] + half, len(message.text)))
-    return Hit(message, share, share, segment)

@@ -25,7 +25,7 @@ _MAX_AROUND = 1_000  # of every role; as many as the store reads around a messag
 _FIRST_WORDS_LENGTH = 200
 
 
-def select_conversation(messages: Iterable[Message]) -> list[Message]:
+def _select_conversation(messages: Iterable[Message]) -> list[Message]:
     """Return the messages of user and assistant that have text."""
     return [message for message in messages if message.is_conversation]
 
@@ -34,7 +34,7 @@ async def read_first(session: Thread, count: int, store: Store, scope: Scope) ->
     """Return the first messages of the conversation."""
     found: list[Message] = []
     for offset in range(0, session.message_count, _PAGE):
-        found += select_conversation(await store.page_of_messages(limit=_PAGE, offset=offset, scope=scope))
+        found += _select_conversation(await store.page_of_messages(limit=_PAGE, offset=offset, scope=scope))
         if len(found) >= count:
             break
     return found[:count]
@@ -45,7 +45,7 @@ async def read_last(count: int, store: Store, scope: Scope) -> list[Message]:
     limit = 4 * count
     while True:
         read = await store.last_messages(limit, scope=scope)
-        found = select_conversation(read)
+        found = _select_conversation(read)
         if len(found) >= count or len(read) < limit:
             return found[-count:]
         limit *= 8
@@ -56,9 +56,9 @@ async def read_around(message_id: str, count: int, store: Store, scope: Scope) -
     reach = 4 * count
     before, found, after = await _read_messages_around(message_id, reach, store, scope)
     # Too few on a side although `reach` was read: tool messages fill the gap, so read further.
-    if any(len(select_conversation(side)) < count and len(side) >= reach for side in (before, after)):
+    if any(len(_select_conversation(side)) < count and len(side) >= reach for side in (before, after)):
         before, found, after = await _read_messages_around(message_id, _MAX_AROUND, store, scope)
-    return [*select_conversation(before)[-count:], found, *select_conversation(after)[:count]]
+    return [*_select_conversation(before)[-count:], found, *_select_conversation(after)[:count]]
 
 
 async def _read_messages_around(
