@@ -34,8 +34,16 @@ Messages = Annotated[
     typer.Option("--messages", min=1000, help="Messages in the large store; 1,000,000 by default."),
 ]
 Data = Annotated[
-    Path | None,
-    typer.Option("--data", help="A file in the format of LoCoMo; without it only speed is measured."),
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        help="A file of chats in the format of LoCoMo, also gzipped; may be given more than once. "
+        "Without it only speed is measured.",
+    ),
+]
+QualityOnly = Annotated[bool, typer.Option("--quality-only", help="Measure no speed.")]
+Check = Annotated[
+    bool, typer.Option("--check", help="Fail where hybrid search finds less than a plainer one.")
 ]
 Pii = Annotated[
     Path | None,
@@ -71,9 +79,21 @@ def turn(json: Json = False, quick: Quick = False) -> None:
 
 
 @app.command()
-def recall(data: Data = None, json: Json = False, quick: Quick = False, postgres: Postgres = None) -> None:
+def recall(  # noqa: PLR0917 - one for each option
+    data: Data = None,
+    json: Json = False,
+    quick: Quick = False,
+    postgres: Postgres = None,
+    quality_only: QualityOnly = False,
+    check: Check = False,
+) -> None:
     """Measure how much of the evidence recall finds, and what a question costs."""
-    show_report(_run_recall(data=data, quick=quick, postgres=postgres), as_json=json)
+    if check and not data:
+        raise InvalidArgumentError("check", "needs chats to measure; give them with --data")
+    report = _run_recall(data=data, quick=quick, postgres=postgres, quality_only=quality_only)
+    show_report(report, as_json=json)
+    if check and any(goal.met is False for goal in report.found.goals if goal.name.startswith("Evidence")):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -125,13 +145,17 @@ def _run_turn(*, quick: bool) -> Report:
     return _run(lambda show: run(QUICK_TURN if quick else TurnSizes(), show=show))
 
 
-def _run_recall(*, data: Path | None, quick: bool, postgres: str | None) -> Report:
-    from benchmarks.recall.locomo import read_conversations
-    from benchmarks.recall.run import run
+def _run_recall(
+    *, data: list[Path] | None, quick: bool, postgres: str | None, quality_only: bool = False
+) -> Report:
+    from benchmarks.recall.chats import read_sets
+    from benchmarks.recall.run import run, run_quality
 
-    conversations = None if data is None else read_conversations(data)
+    sets = read_sets(data or [])
+    if quality_only:
+        return _run(lambda show: run_quality(sets, show=show))
     sizes = QUICK_RECALL if quick else RecallSizes()
-    return _run(lambda show: run(sizes, data=conversations, postgres=postgres, show=show))
+    return _run(lambda show: run(sizes, data=sets, postgres=postgres, show=show))
 
 
 def _run_guards(pii: Path | None, injection: Path | None) -> Report:

@@ -1,12 +1,12 @@
 """Runs the parts of the benchmark of recall in order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.harness.machine import describe_machine, scratch_folder
 from benchmarks.harness.report import Part, Report, Show, make_ticker
 from benchmarks.harness.server import benchmark_server, check_server
 from benchmarks.recall import quality, speed
-from benchmarks.recall.locomo import Conversation
+from benchmarks.recall.chats import Conversation
 from benchmarks.recall.stores import NOTE, postgres_stores, sqlite_stores
 from benchmarks.sizes import RecallSizes
 from recollect.recall.embedding.embedder import default_embedder
@@ -27,8 +27,18 @@ _STARTS = {
 }
 
 
+async def run_quality(data: Mapping[str, Sequence[Conversation]], *, show: Show) -> Report:
+    """Measure the quality of recall alone."""
+    begin = make_ticker(show, {"quality": 0.0})
+    with scratch_folder() as folder:
+        machine = describe_machine(folder)
+        found = await quality.measure(folder, data, default_embedder(), begin("quality"))
+    show("done", 1)
+    return Report("recall", machine, found, {"sets": found.figures.pop("sets")})
+
+
 async def run(
-    sizes: RecallSizes, *, data: Sequence[Conversation] | None, postgres: str | None, show: Show
+    sizes: RecallSizes, *, data: Mapping[str, Sequence[Conversation]], postgres: str | None, show: Show
 ) -> Report:
     """Run all parts and return the report."""
     if postgres is not None:
@@ -37,7 +47,7 @@ async def run(
     model, found, begin = embedder.model_id, Part(notes=[NOTE]), make_ticker(show, _STARTS)
     with scratch_folder() as folder:
         machine = describe_machine(folder)
-        if data is None:
+        if not data:
             found.add(quality.make_unmeasured_part())
         else:
             found.add(await quality.measure(folder, data, embedder, begin("quality")))
@@ -51,6 +61,4 @@ async def run(
         async with postgres_stores(server, model, sizes, begin("filling PostgreSQL")) as searched:
             found.add(await speed.measure(searched, embedder, sizes, begin))
     show("done", 1)
-    systems = found.figures.pop("systems", None)
-    further: dict[str, object] = {} if systems is None else {"systems": systems}
-    return Report("recall", machine, found, further)
+    return Report("recall", machine, found, {"sets": found.figures.pop("sets", {})})

@@ -1,11 +1,14 @@
-"""Reading conversations in the format of LoCoMo: sessions of turns, and questions with their evidence.
+"""Reading chats in the format of LoCoMo: sessions of turns, and questions with their evidence.
 
-The licence of the data (CC BY-NC) does not allow us to ship them, so they are read from a path.
+The licences of such data do not allow us to ship them, so they are read from paths, gzipped or not. A question
+may say `before`: it was asked before that message was written.
 """
 
+import gzip
 import json
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +23,7 @@ ADVERSARIAL = 5
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _TIME = "%I:%M %p on %d %B, %Y"
+_ROLES = ("user", "assistant")  # no names: a program stores none for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +36,19 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, the messages that answer it, and its category."""
+    """A question, the messages that answer it, its category, and the session before which it was asked."""
 
     text: str
     evidence: frozenset[str]
     category: int
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation of two people over months."""
+    """The sessions of two people, or of a user with an assistant, over months."""
 
     id: str
-    names: tuple[str, str]
     sessions: list[Session]
     questions: list[LabelledQuestion]
 
@@ -53,13 +57,28 @@ class Conversation:
         """How many messages it has."""
         return sum(len(session.messages) for session in self.sessions)
 
+    def replay(self) -> Iterator[tuple[Session | None, list[LabelledQuestion]]]:
+        """Yield each session with the questions that were asked before it, then None with all others."""
+        for session in self.sessions:
+            yield session, [asked for asked in self.questions if asked.before == session.thread_id]
+        yield None, [asked for asked in self.questions if asked.before is None]
+
+
+def read_sets(paths: Sequence[Path]) -> dict[str, list[Conversation]]:
+    """Read files of chats, each a set with the name of its file."""
+    found = {path.name.partition(".")[0]: read_conversations(path) for path in paths}
+    if len(found) < len(paths):
+        raise InvalidArgumentError("data", "two files have the same name; rename one of them")
+    return found
+
 
 def read_conversations(path: Path) -> list[Conversation]:
     """Read a file of conversations; unknown evidence is dropped, and so are questions without evidence."""
     try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InvalidArgumentError("data", f"{path} cannot be read: {error.strerror}") from error
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidArgumentError("data", f"{path} cannot be read: {error}") from error
     except ValueError as error:
         raise InvalidArgumentError("data", f"{path} is not UTF-8 text") from error
     try:
@@ -85,14 +104,10 @@ def _read_conversation(item: dict[str, Any]) -> Conversation:
     sessions = sorted(
         _read_sessions(data, names), key=lambda session: int(session.thread_id.partition("-")[2])
     )
-    known = {message.id for session in sessions for message in session.messages}
-    questions = [asked for asked in map(_read_question, item["qa"]) if asked.evidence & known]
-    return Conversation(
-        str(item["sample_id"]),
-        names,
-        sessions,
-        [LabelledQuestion(asked.text, asked.evidence & known, asked.category) for asked in questions],
-    )
+    places = {message.id: place for place, message in enumerate(m for s in sessions for m in s.messages)}
+    threads = {message.id: session.thread_id for session in sessions for message in session.messages}
+    questions = [_read_question(asked, places, threads) for asked in item["qa"]]
+    return Conversation(str(item["sample_id"]), sessions, [asked for asked in questions if asked.evidence])
 
 
 def _read_sessions(data: dict[str, Any], names: tuple[str, str]) -> Iterator[Session]:
@@ -111,12 +126,19 @@ def _read_message(turn: dict[str, Any], names: tuple[str, str], begun: datetime,
         "user" if turn["speaker"] == names[0] else "assistant",
         text,
         id=turn["dia_id"],
-        metadata={"name": turn["speaker"]},
+        metadata={} if names == _ROLES else {"name": turn["speaker"]},
         created_at=begun + timedelta(seconds=30 * place),
     )
 
 
-def _read_question(item: dict[str, Any]) -> LabelledQuestion:
+def _read_question(item: dict[str, Any], places: dict[str, int], threads: dict[str, str]) -> LabelledQuestion:
     named = " ".join(map(str, item.get("evidence") or ()))
-    evidence = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in _EVIDENCE.findall(named))
-    return LabelledQuestion(str(item["question"]), evidence, int(item["category"]))
+    evidence = {f"D{int(session)}:{int(turn)}" for session, turn in _EVIDENCE.findall(named)}
+    before = item.get("before")
+    end = len(places) if before is None else places[before]
+    return LabelledQuestion(
+        str(item["question"]),
+        frozenset(name for name in evidence if places.get(name, end) < end),
+        int(item["category"]),
+        None if before is None else threads[before],
+    )
