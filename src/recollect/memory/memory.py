@@ -32,6 +32,7 @@ from recollect.pipeline.context import Ids, RunIds, UserIds, choose_user_id, par
 from recollect.pipeline.processor import Processor
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
+    DEFAULT_THRESHOLD,
     DEFAULT_TOP_K,
     RecallSettings,
     SearchScope,
@@ -261,7 +262,7 @@ class Memory:
         question: str,
         *,
         top_k: int = DEFAULT_TOP_K,
-        threshold: float | None = None,
+        threshold: float | None = DEFAULT_THRESHOLD,
         within: Within = "user",
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,

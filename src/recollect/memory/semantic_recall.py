@@ -18,6 +18,7 @@ from recollect.messages import Message, frame_parts
 from recollect.pipeline.prompt_order import insert
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
+    DEFAULT_THRESHOLD,
     DEFAULT_TOP_K,
     RecallSettings,
     SearchScope,
@@ -55,7 +56,7 @@ class SemanticRecallProcessor(MemoryProcessor):
         explain: bool = False,
         recaller: Recaller | None = None,
         top_k: int = DEFAULT_TOP_K,
-        threshold: float | None = None,
+        threshold: float | None = DEFAULT_THRESHOLD,
         scope: SearchScope = "resource",
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,

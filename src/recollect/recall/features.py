@@ -73,8 +73,12 @@ class Features:
         return found if self.cosines is None else found | self._compute_meaning_features(rows)
 
     def measure_relevance(self, rows: Rows) -> Floats:
-        """Return the relevance of rows by themselves, from 0 to 1."""
-        words = self._measure_coverage(self.text.bits[rows])
+        """Return the relevance of rows, from 0 to 1: that of their meaning, or of their words.
+
+        Words of the messages around count half: an answer often leaves out what was asked.
+        """
+        nearby = self._measure_coverage(self._find_bits_nearby(rows)) / np.float32(2)
+        words = np.fmax(self._measure_coverage(self.text.bits[rows]), nearby)
         if self.cosines is None:
             return words
         return np.clip(np.fmax(words, self.cosines[rows]), 0, 1)

@@ -11,23 +11,13 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from recollect.recall.names import Name, find_names
+from recollect.recall.stop_words import STOP_WORDS
 from recollect.recall.times.phrases import Interval, find_times
 from recollect.text.terms import question_terms_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
-
-# Words that carry grammar rather than content.
-_STOP_WORDS = """
-    a an the of to in on at for from with by and or but as if than then so not no nor
-    is are was were be been being am do does did done doing has have had having
-    will would can could should shall may might must
-    i you he she it we they me him her us them my your his its our their mine yours hers ours theirs
-    this that these those what which who whom whose when where why how
-    there here about into over after before during some any all both each more most other such only own
-    same too very just also
-"""
 
 _ASKS_WHEN = re.compile(
     r"\s*(?:when|how long|since when|(?:which|what) (?:date|day|week|month|year|time))\b", re.IGNORECASE
@@ -95,4 +85,4 @@ def _match_words(words: Iterable[str], ending: str = "(?:['\u2019]s)?") -> re.Pa
 
 @cache
 def _stop_terms() -> frozenset[str]:
-    return frozenset(term for word in _STOP_WORDS.split() for term in terms_of(word))
+    return frozenset(term for word in STOP_WORDS for term in terms_of(word))

@@ -21,6 +21,7 @@ from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
+from recollect.recall.small_talk import is_small_talk
 from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 
@@ -102,6 +103,9 @@ class Recaller:
             search.notes.append(
                 f"only the first {MAX_QUESTION:,} characters of the question were searched for"
             )
+        if settings.threshold and is_small_talk(parsed.text):
+            search.notes.append("small talk: there is nothing to look for")
+            return Recall(notes=tuple(search.notes))
         if parsed.is_empty:
             return Recall(notes=tuple(search.notes))
         store = await self._stores.get()

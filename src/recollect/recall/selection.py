@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.text.segments import get_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from recollect.messages import Message
     from recollect.recall.index.user_index import UserIndex
@@ -43,7 +43,7 @@ def select(
     chosen = Selection()
     reasons: Counter[str] = Counter()
     for row in ranking.order.tolist():
-        reason = _find_reason_against(index, ranking, row, settings, exclude)
+        reason = _find_reason_against(index, ranking, row, settings, exclude, chosen.rows)
         if reason is None and len(chosen.rows) < settings.top_k:
             chosen.rows.append(row)
         elif not with_misses and reason is None:
@@ -59,13 +59,20 @@ def select(
 
 
 def _find_reason_against(
-    index: UserIndex, ranking: Ranking, row: int, settings: RecallSettings, exclude: Collection[int]
+    index: UserIndex,
+    ranking: Ranking,
+    row: int,
+    settings: RecallSettings,
+    exclude: Collection[int],
+    chosen: Sequence[int],
 ) -> str | None:
     if int(index.numbers[row]) in exclude:
         return "shown already"
-    if settings.threshold is not None and ranking.relevance[row] < settings.threshold:
+    if ranking.relevance[row] <= 0:
+        return "not relevant"
+    if ranking.relevance[row] < (settings.threshold or 0):
         return f"less relevant than {settings.threshold:g}"
-    return None
+    return "says the same as a message that is shown" if index.is_similar(row, chosen) else None
 
 
 def find_excerpt(text: str, segment: int) -> tuple[int, int] | None:

@@ -13,6 +13,9 @@ SearchScope: TypeAlias = Literal["resource", "thread"]
 DEFAULT_TOP_K = 4
 """The default number of hits."""
 
+DEFAULT_THRESHOLD = 0.12
+"""The default minimum relevance of a hit: of a hundred messages that answer a question, one is below it."""
+
 DEFAULT_MAX_TOKENS = 2000
 """The default token budget of the recalled text, approximately."""
 
@@ -27,13 +30,13 @@ _MIN_TOKENS = 50
 class RecallSettings:
     """The options of a search.
 
-    `threshold` is the minimum `relevance` of a hit, from 0 to 1. `message_range` is how many messages before
+    `threshold` is the minimum `relevance` of a hit, from 0 to 1 (None: 0). `message_range` is how many messages before
     and after a hit are shown with it, as one number or as a dict with `before` and `after`. `max_tokens` is
     the approximate budget for hits and neighbours together.
     """
 
     top_k: int = DEFAULT_TOP_K
-    threshold: float | None = None
+    threshold: float | None = DEFAULT_THRESHOLD
     scope: SearchScope = "resource"
     message_range: int | Mapping[str, int] = 1
     max_tokens: int = DEFAULT_MAX_TOKENS

@@ -17,6 +17,7 @@ from recollect.cli.options import (
     require_database,
 )
 from recollect.cli.output import make_console, make_printable, write_json
+from recollect.recall.settings import DEFAULT_THRESHOLD, RecallSettings
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.opening import StoreHandle
 
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from recollect.recall.results import Hit, Recall
-    from recollect.recall.settings import RecallSettings
 
 Question = Annotated[str, typer.Argument(help="What to look for.")]
 TopK = Annotated[int, typer.Option("--top-k", "-k", help="The maximum number of messages.")]
 InThread = Annotated[str | None, typer.Option("--thread", help="Search one thread alone.")]
-Threshold = Annotated[float | None, typer.Option("--threshold", help="The minimum relevance, from 0 to 1.")]
+Threshold = Annotated[float, typer.Option("--threshold", help="The minimum relevance, from 0 to 1.")]
 TextOnly = Annotated[bool, typer.Option("--text-only", help="Search by words, without the embedder.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say why each message was found, and which just missed.")
@@ -46,14 +46,12 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     app: App = "default",
     project: Project = "default",
     top_k: TopK = 4,
-    threshold: Threshold = None,
+    threshold: Threshold = DEFAULT_THRESHOLD,
     text_only: TextOnly = False,
     explain: Explain = False,
     json: Json = False,
 ) -> None:
     """Search what was said with a user, over all threads, and show the best matches."""
-    from recollect.recall.settings import RecallSettings
-
     settings = RecallSettings(top_k, threshold, "resource" if thread is None else "thread", 0)
     scope = Scope(choose_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
     place = require_database(store)

@@ -34,6 +34,8 @@ NEVER = np.iinfo(np.int64).max
 """When a message expires that does not."""
 NO_ROW = -1
 """Stands for the row before the first and after the last of a thread."""
+_NO_PLACE = -1
+_SAME = 0.97  # a cosine; texts that differ in a word or two are above it
 _BATCH = 256
 _LONGER = 2  # an assistant writes at least so many times as much as its user
 
@@ -95,11 +97,10 @@ class UserIndex:
         self.speaker_of = np.empty(0, np.int32)
         self.previous = np.empty(0, np.int32)
         self.next = np.empty(0, np.int32)
-        self.has_vector = np.empty(0, np.bool_)
         self._last_in_thread: dict[int, int] = {}
-        # The vectors in the order in which they were read, and the row of each.
+        # The vectors in the order in which they were read, and the place of each row's vector there.
         self._vectors = np.empty((0, 0), np.float16)
-        self._vector_row = np.empty(0, np.int32)
+        self._place_of = np.empty(0, np.int32)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -108,6 +109,11 @@ class UserIndex:
     def last_number(self) -> int:
         """The number of the newest message, or 0."""
         return int(self.numbers[-1]) if len(self) else 0
+
+    @property
+    def has_vector(self) -> NDArray[np.bool_]:
+        """Which rows have a vector."""
+        return self._place_of != _NO_PLACE
 
     @property
     def numbers_without_vector(self) -> NDArray[np.int64]:
@@ -146,18 +152,25 @@ class UserIndex:
 
     def compute_similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine similarity of every message to a vector; NaN for one without a vector."""
-        out = np.full(len(self), np.nan, dtype=np.float32)
+        # The last value, where rows without a vector point, is that of none.
+        products = np.full(len(self._vectors) + 1, np.nan, dtype=np.float32)
         if len(self._vectors):
-            out[self._vector_row] = multiply(self._vectors, vector)
-        return out
+            multiply(self._vectors, vector, products[:-1])
+        return products[self._place_of]
 
-    def compare_rows(self, row: int, others: Sequence[int]) -> NDArray[np.float32]:
-        """Return the cosine similarities of the vector of a row to those of others; NaN without a vector."""
-        own = self._get_vector(row)
-        if own is None:
-            return np.full(len(others), np.nan, dtype=np.float32)
-        found = [self._get_vector(other) for other in others]
-        return np.array([np.nan if one is None else own @ one for one in found], dtype=np.float32)
+    def is_similar(self, row: int, others: Sequence[int]) -> bool:
+        """Whether a message says nearly the same as one of others: by its terms, or by its vector."""
+        if not others:
+            return False
+        rows = np.array(others)
+        if self.words[row] and (self.marks[rows] == self.marks[row]).any():
+            return True
+        rows = rows[self._place_of[rows] != _NO_PLACE]
+        if self._place_of[row] == _NO_PLACE or not len(rows):
+            return False
+        near = self._vectors[self._place_of[rows]].astype(np.float32)
+        own = self._vectors[self._place_of[row]].astype(np.float32)
+        return bool((near @ own).max() >= _SAME)
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
         """Raise an error if vectors of different models or lengths would be compared."""
@@ -191,7 +204,7 @@ class UserIndex:
         self.asks = append(self.asks, np.array(asks, dtype=np.bool_))
         self.by_assistant = append(self.by_assistant, np.array(by_assistant, dtype=np.bool_))
         self.marks = append(self.marks, np.fromiter(map(zlib.crc32, hashes), np.uint32, len(hashes)))
-        self.has_vector = append(self.has_vector, np.zeros(len(rows), dtype=np.bool_))
+        self._place_of = append(self._place_of, np.full(len(rows), _NO_PLACE, dtype=np.int32))
         self.speaker_of = append(self.speaker_of, self._encode_speakers(speakers))
         codes = self._encode_threads(list(zip(apps, projects, threads, strict=True)))
         self.thread_of = append(self.thread_of, codes)
@@ -259,14 +272,7 @@ class UserIndex:
             self._vectors = np.empty((0, model.dimensions), np.float16)
         joined = np.frombuffer(b"".join([vector.vector for vector in found]), dtype="<f2")
         self._vectors = append(self._vectors, joined.reshape(-1, model.dimensions))
-        self._vector_row = append(self._vector_row, rows)
-        self.has_vector[rows] = True
-
-    def _get_vector(self, row: int) -> NDArray[np.float32] | None:
-        if not self.has_vector[row]:
-            return None
-        place = int(np.flatnonzero(self._vector_row == row)[0])
-        return self._vectors[place].astype(np.float32)
+        self._place_of[rows] = np.arange(len(self._vectors) - len(rows), len(self._vectors))
 
     def _find_rows(self, numbers: list[int]) -> NDArray[np.int32]:
         """Return the rows of messages by number, or `NO_ROW` for those not in the index."""
@@ -287,16 +293,14 @@ def _analyse_row(row: SearchRow) -> SearchRow:
     )
 
 
-def multiply(vectors: NDArray[np.float16], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the products of half-precision vectors with one vector.
+def multiply(vectors: NDArray[np.float16], vector: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """Write the products of half-precision vectors with one vector to `out`.
 
     In batches that are turned into single precision: they stay in the processor's cache, and numpy has no
     quick product of half-precision numbers.
     """
-    out = np.empty(len(vectors), dtype=np.float32)
     batch = np.empty((min(_BATCH, len(vectors)), vectors.shape[1]), dtype=np.float32)
     for first in range(0, len(vectors), _BATCH):
         part = vectors[first : first + _BATCH]
         np.copyto(batch[: len(part)], part)
         np.dot(batch[: len(part)], vector, out=out[first : first + len(part)])
-    return out
