@@ -15,7 +15,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ import recollect.recall as package
 from benchmarks.recall.chats import ADVERSARIAL, Conversation, LabelledQuestion, read_sets
 from benchmarks.recall.remembered import RememberingEmbedder
 from recollect import Scope, open_store
-from recollect.messages import now
+from recollect.messages import Message, now
 from recollect.recall.embedding.embedder import default_embedder
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import UserIndex
@@ -45,6 +45,7 @@ HARDEST, RANDOM = 120, 60
 CUT = 10
 _QUESTIONS = 300.0  # what all questions of a file weigh together, against the penalty
 _ROUNDS = 12
+_SMALL, _NOTHING = 1e-3, 1e-6  # steps, in standardised weights
 
 
 @dataclass(slots=True)
@@ -95,7 +96,9 @@ async def _collect(paths: Sequence[Path], vectors: Path | None) -> dict[str, lis
     return found
 
 
-async def _ask_all(name: str, chat: int, conversation: Conversation, embedder: RememberingEmbedder):
+async def _ask_all(
+    name: str, chat: int, conversation: Conversation, embedder: RememberingEmbedder
+) -> AsyncIterator[tuple[str, Asked]]:
     """Replay a chat, and yield the features of each question at the time when it was asked."""
     async with open_store("sqlite://") as store:
         recaller = Recaller(StoreHandle(store), embedder.checked)
@@ -111,7 +114,9 @@ async def _ask_all(name: str, chat: int, conversation: Conversation, embedder: R
         await recaller.close()
 
 
-async def _store(messages, scope: Scope, store: Store, recaller: Recaller, ids: dict[int, str]) -> None:
+async def _store(
+    messages: Sequence[Message], scope: Scope, store: Store, recaller: Recaller, ids: dict[int, str]
+) -> None:
     placed = await store.append_turn(messages, scope=scope)
     ids |= {place.number: message.id for place, message in zip(placed, messages, strict=True)}
     recaller.schedule_indexing(scope, store)
@@ -176,10 +181,10 @@ def _fit(asked: Sequence[Asked]) -> Numbers:
     for _ in range(_ROUNDS):
         value, gradient, curvature = _differentiate(groups, weights)
         step = np.linalg.solve(curvature, -gradient)
-        while _differentiate(groups, weights + step)[0] < value and np.abs(step).max() > 1e-6:
+        while _differentiate(groups, weights + step)[0] < value and np.abs(step).max() > _NOTHING:
             step /= 2
         weights = weights + step
-        if np.abs(step).max() < 1e-3:
+        if np.abs(step).max() < _SMALL:
             break
     return weights / spread
 

@@ -1,7 +1,7 @@
 """Reading chats in the format of LoCoMo: sessions of turns, and questions with their evidence.
 
-The licences of such data do not allow us to ship them, so they are read from paths, gzipped or not. A question
-may say `before`: it was asked before that message was written.
+The licences of such data do not allow us to ship them, so they are read from paths, gzipped or not. A
+question may say `before`: it was asked before that message was written.
 """
 
 import gzip

@@ -197,16 +197,18 @@ class _PlainSearches:
 
     def __init__(self, embedder: RememberingEmbedder) -> None:
         self._embedder = embedder
-        self.clear()
+        self._messages: list[Message] = []
+        self._vectors: list[NDArray[np.float32]] = []
+        self._postings: dict[str, Postings] = {}
 
     def clear(self) -> None:
         """Forget the messages of the chat before."""
-        self._messages: list[Message] = []
-        self._vectors: list[NDArray[np.float32]] = []
+        self._messages = []
+        self._vectors = []
         self._postings = {"all": Postings(), "user": Postings()}
 
     async def add(self, messages: Sequence[Message]) -> None:
-        """Index messages; with the names of their speakers for vectors, as memories without such a field do."""
+        """Index messages; for vectors with their speakers' names, as memories without such a field do."""
         self._messages += messages
         texts = [_introduce(message) for message in messages]
         self._vectors.append(await self._embedder.embed_documents(texts))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.recall.embedding.embedder import CheckedEmbedder, choose_embedder
+from recollect.recall.embedding.embedder import CheckedEmbedder, as_embedder
 
 
 class RememberingEmbedder:
@@ -27,7 +27,7 @@ class RememberingEmbedder:
     @property
     def checked(self) -> CheckedEmbedder:
         """Itself, as recall wants it."""
-        return choose_embedder(self)
+        return as_embedder(self)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question, always computed: its time is measured."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.recall.locomo import Conversation, read_conversations
+from benchmarks.recall.chats import Conversation, read_conversations
 from recollect.errors import InvalidArgumentError
 
 

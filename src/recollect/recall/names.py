@@ -17,11 +17,11 @@ _MIN_MISSPELT = 4  # letters; shorter words are too often other words
 _LONG = 6  # letters; a word of so many may have two mistakes
 
 # Names that are common words too count only with a capital letter.
-_COMMON_NAMES = (
-    "april art assistant august autumn bill chase daisy dawn dean drew earl eve faith frank grace hope hunter "
-    "iris ivy jack joy june lance lily mark mason may miles pat penny ray rich rob rose skip stone sue summer "
-    "user victor will"
-)
+_COMMON_NAMES = """
+    april art assistant august autumn bill chase daisy dawn dean drew earl eve faith frank grace
+    hope hunter iris ivy jack joy june lance lily mark mason may miles pat penny ray rich rob rose
+    skip stone sue summer user victor will
+"""
 _COMMON_WORDS = frozenset(_COMMON_NAMES.split())
 
 

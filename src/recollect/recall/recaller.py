@@ -21,7 +21,7 @@ from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
-from recollect.recall.small_talk import is_small_talk
+from recollect.recall.small_talk import has_vector_of_small_talk, is_small_talk
 from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 
@@ -41,6 +41,7 @@ MAX_QUESTION = 4_000
 EMBED_SECONDS = 3.0
 """How long a search waits for the embedder before it continues by text alone."""
 
+_SMALL_TALK = "small talk: there is nothing to look for"
 _QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
 
 
@@ -103,11 +104,10 @@ class Recaller:
             search.notes.append(
                 f"only the first {MAX_QUESTION:,} characters of the question were searched for"
             )
-        if settings.threshold and is_small_talk(parsed.text):
-            search.notes.append("small talk: there is nothing to look for")
-            return Recall(notes=tuple(search.notes))
         if parsed.is_empty:
             return Recall(notes=tuple(search.notes))
+        if settings.threshold and is_small_talk(parsed.text):
+            return Recall(notes=(*search.notes, _SMALL_TALK))
         store = await self._stores.get()
         cache = self._get_cache(store)
         started = time.perf_counter()
@@ -118,6 +118,8 @@ class Recaller:
             text = None if embedder is None else _choose_text_to_embed(search, index, embedder)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
+        if vector is not None and self._is_small_talk(search, vector):
+            return Recall(notes=(*search.notes, _SMALL_TALK))
         async with cache.open_index(scope, store, refresh=False) as index:
             found = await self._rank_and_read(search, index, vector, store)
             if not index.is_stale:
@@ -157,6 +159,15 @@ class Recaller:
         indexer = self._indexers.pop(asyncio.get_running_loop(), None)
         if indexer is not None:
             await indexer.close()
+
+    def _is_small_talk(self, search: _Search, vector: NDArray[np.float32]) -> bool:
+        """Whether the classifier of the built-in embedder, whose vectors alone it knows, says so."""
+        from recollect.recall.embedding.minilm import MiniLM
+
+        if not search.settings.threshold or self._embedder is None:
+            return False
+        text = search.question.text
+        return self._embedder.model_id == MiniLM.model_id and has_vector_of_small_talk(text, vector)
 
     def _get_cache(self, store: Store) -> IndexCache:
         if store not in self._caches:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.text.segments import get_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from recollect.messages import Message
     from recollect.recall.index.user_index import UserIndex
@@ -43,7 +43,10 @@ def select(
     chosen = Selection()
     reasons: Counter[str] = Counter()
     for row in ranking.order.tolist():
-        reason = _find_reason_against(index, ranking, row, settings, exclude, chosen.rows)
+        relevance = float(ranking.relevance[row])
+        reason = _find_reason_against(index, row, relevance, settings.threshold or 0, exclude)
+        if reason is None and len(chosen.rows) < settings.top_k and index.is_similar(row, chosen.rows):
+            reason = "says the same as a message that is shown"
         if reason is None and len(chosen.rows) < settings.top_k:
             chosen.rows.append(row)
         elif not with_misses and reason is None:
@@ -59,20 +62,13 @@ def select(
 
 
 def _find_reason_against(
-    index: UserIndex,
-    ranking: Ranking,
-    row: int,
-    settings: RecallSettings,
-    exclude: Collection[int],
-    chosen: Sequence[int],
+    index: UserIndex, row: int, relevance: float, threshold: float, exclude: Collection[int]
 ) -> str | None:
     if int(index.numbers[row]) in exclude:
         return "shown already"
-    if ranking.relevance[row] <= 0:
+    if relevance <= 0:
         return "not relevant"
-    if ranking.relevance[row] < (settings.threshold or 0):
-        return f"less relevant than {settings.threshold:g}"
-    return "says the same as a message that is shown" if index.is_similar(row, chosen) else None
+    return f"less relevant than {threshold:g}" if relevance < threshold else None
 
 
 def find_excerpt(text: str, segment: int) -> tuple[int, int] | None:

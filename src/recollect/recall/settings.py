@@ -30,9 +30,9 @@ _MIN_TOKENS = 50
 class RecallSettings:
     """The options of a search.
 
-    `threshold` is the minimum `relevance` of a hit, from 0 to 1 (None: 0). `message_range` is how many messages before
-    and after a hit are shown with it, as one number or as a dict with `before` and `after`. `max_tokens` is
-    the approximate budget for hits and neighbours together.
+    `threshold` is the minimum `relevance` of a hit, from 0 to 1 (None: 0). `message_range` is how many
+    messages before and after a hit are shown with it, as one number or as a dict with `before` and `after`.
+    `max_tokens` is the approximate budget for hits and neighbours together.
     """
 
     top_k: int = DEFAULT_TOP_K
