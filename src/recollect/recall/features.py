@@ -32,6 +32,7 @@ _MIN_SPREAD = 0.05  # otherwise a few messages with nearly equal cosines would g
 _SHORT_QUESTION = 60  # words; a longer message before is not a question that this one answers
 _SHORT_THREAD = 8  # messages; in longer threads the first one says less about the rest
 _RECENT_THREADS = 10
+_ENOUGH_WORDS = 8  # a message with so many of a question's words is as relevant as can be
 _MOST_WORDS = np.float32(0.35)  # what only the assistant said must still be found by its words
 _WORDS, _MEANING = np.float32(0.3), np.float32(0.7)  # a coarse mixture that only has to find candidates
 
@@ -77,11 +78,12 @@ class Features:
 
         Words of the messages around count half: an answer often leaves out what was asked.
         """
-        nearby = self._measure_coverage(self._find_bits_nearby(rows)) / np.float32(2)
-        words = np.fmax(self._measure_coverage(self.text.bits[rows]), nearby)
-        if self.cosines is None:
-            return words
-        return np.clip(np.fmax(words, self.cosines[rows]), 0, 1)
+        nearby = self.text.measure_coverage(self._find_bits_nearby(rows)) / np.float32(2)
+        words = np.fmax(self.text.measure_coverage(self.text.bits[rows]), nearby)
+        # A long question is not answered by a message with all of its words.
+        rarest = np.sort(self.text.weights)[-_ENOUGH_WORDS:].sum()
+        words /= np.float32(max(float(rarest), 1e-6))
+        return np.clip(words if self.cosines is None else np.fmax(words, self.cosines[rows]), 0, 1)
 
     def _compute_word_features(self, rows: Rows) -> dict[str, Floats]:
         index = self.index
