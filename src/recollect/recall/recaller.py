@@ -111,8 +111,10 @@ class Recaller:
         if parsed.is_empty:
             return Recall(notes=tuple(search.notes))
         store = await self._stores.get()
+        started = time.perf_counter()
         if filters.metadata:
             search.numbers = await store.numbers_with_metadata(filters.metadata, scope=scope)
+            search.timings["metadata_ms"] = _milliseconds_since(started)
         cache = self._get_cache(store)
         started = time.perf_counter()
         async with cache.open_index(scope, store) as index:
