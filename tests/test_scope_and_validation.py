@@ -27,6 +27,7 @@ from recollect.validation import (
     check_text,
     check_time,
     encode_json,
+    parse_time,
 )
 
 BAD_IDS: tuple[object, ...] = ("", "x" * 513, "é" * 257, "a\0b", "\ud800", 5, True, b"x", [], ("x",))
@@ -284,6 +285,30 @@ def test_time_is_refused_when_utc_cannot_tell_it() -> None:
     east, west = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
     for time in (datetime.min.replace(tzinfo=east), datetime.max.replace(tzinfo=west)):
         assert _refused(check_time, time).argument == "argument"
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-03-31", datetime(2026, 3, 31, tzinfo=UTC)),
+        ("2026-03-31T09:00", datetime(2026, 3, 31, 9, tzinfo=UTC)),
+        ("2026-03-31 09:00:30.5", datetime(2026, 3, 31, 9, 0, 30, 500_000, tzinfo=UTC)),
+        ("2026-03-31T01:00+02:00", datetime(2026, 3, 30, 23, tzinfo=UTC)),
+        ("2026-03-31T09:00Z", datetime(2026, 3, 31, 9, tzinfo=UTC)),
+    ],
+)
+def test_written_time_is_utc_when_it_has_no_zone(text: str, time: datetime) -> None:
+    """A date is its first moment; a zone counts if there is one."""
+    assert parse_time(text, "argument") == time
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "31.03.2026", "2026-13-01", "0001-01-01T00:00+14:00", 5, None, "2026\0"]
+)
+def test_written_time_is_refused_when_it_is_none(text: object) -> None:
+    """The error names the argument, and an example says how a time is written."""
+    problem = _refused(parse_time, text).problem
+    assert any(words in problem for words in ("2026-03-31T09:00", "must be text", "NUL", "years 1 to 9999"))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,15 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from recollect.errors import InvalidArgumentError
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
+
+Scalar: TypeAlias = str | int | float | bool | None
+"""A JSON value that is neither a list nor an object."""
 
 MAX_ID_BYTES = 512
 """The maximum length of an id, in bytes of UTF-8: five of them still fit one PostgreSQL index row."""
@@ -167,12 +170,37 @@ def check_time(value: object, argument: str) -> datetime:
         raise InvalidArgumentError(argument, "must be within the years 1 to 9999 of UTC") from None
 
 
+def parse_time(text: object, argument: str) -> datetime:
+    """Return a date or a time of ISO 8601 in UTC; one without a time zone is taken as UTC."""
+    try:
+        time = datetime.fromisoformat(check_text(text, argument))
+    except ValueError:
+        raise InvalidArgumentError(
+            argument,
+            f"must be a date or a time such as 2026-03-31 or 2026-03-31T09:00+02:00, not {text!r:.60}",
+        ) from None
+    return check_time(time if time.tzinfo else time.replace(tzinfo=UTC), argument)
+
+
 def check_json_object(value: object, argument: str) -> dict[str, object]:
     """Return the value if it is a dict that JSON can hold without loss."""
     if not isinstance(value, dict):
         raise InvalidArgumentError(argument, f"must be a dict, not {type(value).__name__}")
     check_json(cast("object", value), argument)
     return cast("dict[str, object]", value)
+
+
+def check_scalars(values: object, argument: str) -> dict[str, Scalar]:
+    """Return the values if they are a dict of JSON scalars."""
+    given = dict(cast("Mapping[object, object]", values)) if isinstance(values, Mapping) else values
+    checked = check_json_object(given, argument)
+    for key, value in checked.items():
+        if isinstance(value, dict | list | tuple):
+            kind = type(cast("object", value)).__name__
+            raise InvalidArgumentError(
+                f"{argument}.{key}", f"must be text, a number, a bool or None, not {kind}"
+            )
+    return cast("dict[str, Scalar]", checked)
 
 
 def check_json(value: object, argument: str) -> None:

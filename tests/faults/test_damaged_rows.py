@@ -60,6 +60,7 @@ async def test_history_goes_on_without_a_message_when_it_is_damaged(
         assert "thread 't'" in caplog.text
         assert [m.number for m in await store.messages_by_number([1, 2, 3], scope=SCOPE)] == [1, 3]
         assert 2 not in [message.number for message in await store.user_history(scope=SCOPE)]
+        assert 1 in await store.numbers_with_metadata({"a": 1}, scope=SCOPE)
         turn = [Message("tool", [ToolResult("c", "look", "done")])]  # looks for its call in the messages
         assert await store.append_turn(turn, scope=SCOPE)
         assert await store.delete_message_number(2, tenant_id=1)

@@ -74,7 +74,7 @@ LATER = datetime(9999, 1, 1, tzinfo=UTC)
 
 def _turn(text: str) -> list[Message]:
     return [
-        Message("user", f"{text} {WORDS[0]}", id="m1"),
+        Message("user", f"{text} {WORDS[0]}", id="m1", metadata={"topic": 1}),
         Message("assistant", [ToolCall("c1", "look", {"for": text})], id="m2"),
         Message("tool", [ToolResult("c1", "look", text)], id="m3"),
         Message("assistant", [TextPart(f"{text} {WORDS[1]}"), ToolCall("c2", "look")], id="m4"),
@@ -177,6 +177,7 @@ STORE_PROBES: dict[str, Callable[[Store, Scope, Loot], Answer]] = {
     "messages_by_id": lambda store, scope, _: store.messages_by_id(
         ["m1"], with_next=1000, scope=scope.with_thread(None)
     ),
+    "numbers_with_metadata": lambda store, scope, _: store.numbers_with_metadata({"topic": 1}, scope=scope),
     "page_of_messages": lambda store, scope, _: store.page_of_messages(limit=10**9, scope=scope),
     "page_of_messages: part of a unit": lambda store, scope, _: store.page_of_messages(limit=2, scope=scope),
     "messages_by_number": lambda store, scope, loot: store.messages_by_number([loot.number], scope=scope),

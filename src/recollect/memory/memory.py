@@ -30,6 +30,7 @@ from recollect.memory.working_memory import WorkingMemoryProcessor, parse_workin
 from recollect.messages import Message, Role
 from recollect.pipeline.context import Ids, RunIds, UserIds, choose_user_id, parse_run_ids
 from recollect.pipeline.processor import Processor
+from recollect.recall.filters import RecallFilter, Speaker
 from recollect.recall.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_THRESHOLD,
@@ -42,7 +43,7 @@ from recollect.scope import DEFAULT_THREAD, UNSET, PerCall, Scope, TenantId
 from recollect.storage.opening import StoreHandle, StoreLocation
 from recollect.storage.records import Thread
 from recollect.storage.store import Store
-from recollect.validation import check_choice, check_flag, check_id, check_int, check_list, check_text
+from recollect.validation import Scalar, check_choice, check_flag, check_id, check_int, check_list, check_text
 from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class Memory:
         store, scope = await self._open(thread_id=check_id(thread_id, "thread_id"), **ids)
         return await store.delete_thread(scope=scope)
 
-    async def query(
+    async def query(  # noqa: PLR0913 - options and filters by keyword
         self,
         question: str,
         *,
@@ -267,18 +268,29 @@ class Memory:
         message_range: int | Mapping[str, int] = 1,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         explain: bool = False,
+        role: Speaker | None = None,
+        thread_ids: Sequence[str] | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+        as_of: datetime | None = None,
         **ids: Unpack[Ids],
     ) -> "Recall":
         """Search the messages for a question, best hit first; an empty question finds nothing.
 
         `within` is "user" for all of the user's threads, or "thread". With `explain` each hit has its scores.
+        Every hit satisfies the filters, from `role` to `as_of` (see `RecallFilter`); `app_id` and
+        `project_id` are ids. The messages around a hit are there whatever the filters, except for `as_of`.
         """
+        filters = RecallFilter(role, thread_ids, after, before, metadata, as_of)
         check_choice(within, "within", get_args(Within))
         searched: SearchScope = "thread" if within == "thread" else "resource"
         settings = RecallSettings(top_k, threshold, searched, message_range, max_tokens)
         check_text(question, "question")
         _, scope = await self._open(**ids)
-        return await self._get_recaller().search(question, settings, scope=scope, explain=explain)
+        return await self._get_recaller().search(
+            question, settings, scope=scope, explain=explain, filters=filters
+        )
 
     async def get_working_memory(self, **ids: Unpack[Ids]) -> WorkingMemory:
         """Return the working memory of the user or the thread; fields read as keys or as attributes."""

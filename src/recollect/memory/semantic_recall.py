@@ -1,10 +1,12 @@
 """Semantic recall: messages related to the prompt, of this thread or others, go before the conversation.
 
-Recalled messages are dated and shown once each, grouped by thread; those of this thread come first:
+Recalled messages are dated and shown once each, grouped by thread; those of this thread come first. What is
+only shown because it stands beside a hit is marked as context:
 
     Earlier in this conversation:
     On Monday, 06 May 2030:
       09:05 user: My sister is called Mia.
+      09:06 assistant, context: A lovely name.
 """
 
 from __future__ import annotations
@@ -139,6 +141,7 @@ def new_recaller(handle: StoreHandle, embedder: object) -> Recaller:
 class _Line(NamedTuple):
     message: Message
     text: str
+    is_context: bool = False
 
 
 def format_recalled(hits: Iterable[Hit], thread_id: str | None, shown: Collection[str] = ()) -> list[str]:
@@ -146,7 +149,7 @@ def format_recalled(hits: Iterable[Hit], thread_id: str | None, shown: Collectio
     found: dict[str, _Line] = {}
     for hit in hits:
         for message in (*hit.before, *hit.after):
-            found.setdefault(message.id, _Line(message, message.text))
+            found.setdefault(message.id, _Line(message, message.text, is_context=True))
         found[hit.message.id] = _Line(hit.message, _get_excerpt(hit))
     lines = sorted(
         (line for line in found.values() if line.message.id not in shown),
@@ -173,7 +176,8 @@ def _format_group(heading: str, lines: list[_Line]) -> list[str]:
 def _format_line(line: _Line) -> str:
     name = line.message.metadata.get("name")
     known = quote_inline(name, _MAX_NAME) if isinstance(name, str) else ""
-    who = f"{known} ({line.message.role})" if known else line.message.role
+    role = f"{line.message.role}, context" if line.is_context else line.message.role
+    who = f"{known} ({role})" if known else role
     return f"  {line.message.created_at:%H:%M} {who}: {quote(line.text)}"
 
 

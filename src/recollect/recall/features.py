@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recollect.recall.index.user_index import NO_ROW
+from recollect.recall.index.user_index import NO_ROW, has_long_answers
 from recollect.recall.times.scoring import score_times
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Features:
     def _compute_row_features(self, rows: Rows) -> dict[str, Floats]:
         index = self.index
         time_words = index.time_words[self.text.best[rows]].astype(np.float32)
-        by_user = np.float32(index.is_chat_with_assistant) - self._by_assistant(rows)
+        by_user = np.float32(self.is_chat) - self._by_assistant(rows)
         return {
             "speaker": self._match_speaker(rows),
             "asks": index.asks[rows].astype(np.float32),
@@ -134,7 +134,7 @@ class Features:
         index = self.index
         threads = index.thread_of[rows]
         sizes = np.maximum(self._count_threads(), 1)
-        is_chat = np.float32(index.is_chat_with_assistant)
+        is_chat = np.float32(self.is_chat)
         opens = (index.previous[rows] == NO_ROW) * is_chat
         ranks = _count_better(self._find_best_in_thread(self.coarse))[threads]
         age = _count_better(self._find_last_in_thread())[threads]
@@ -149,6 +149,14 @@ class Features:
         }
 
     @cached_property
+    def is_chat(self) -> bool:
+        """Whether it is a chat with an assistant."""
+        index = self.index
+        if self.visible is None:
+            return index.is_chat_with_assistant
+        return has_long_answers(index.words[self.visible], index.by_assistant[self.visible])
+
+    @cached_property
     def words(self) -> Floats:
         """The BM25 score of each row, as a share of what all words of the question weigh."""
         return self.text.scores / np.float32(max(self.text.total, 1e-6))
@@ -161,7 +169,7 @@ class Features:
         """
         if self.cosines is None:
             return np.zeros(len(self.index), dtype=np.float32)
-        if not self.index.is_chat_with_assistant:
+        if not self.is_chat:
             return _standardise(self.cosines, self.visible)
         found = np.zeros(len(self.index), dtype=np.float32)
         for side in (self.index.by_assistant, ~self.index.by_assistant):
@@ -176,7 +184,7 @@ class Features:
         return np.add(words, _MEANING * self.meaning, dtype=np.float32)
 
     def _by_assistant(self, rows: Rows) -> Floats:
-        return np.float32(self.index.is_chat_with_assistant) * self.index.by_assistant[rows]
+        return np.float32(self.is_chat) * self.index.by_assistant[rows]
 
     def _match_speaker(self, rows: Rows) -> Floats:
         if self.speaker is None:

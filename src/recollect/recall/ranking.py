@@ -112,7 +112,7 @@ def rank(
         searched=len(index) if searchable is None else int(np.count_nonzero(searchable)),
         segments=features.text.best - index.postings.first,
         _text=features.text,
-        _terms=question.terms_without(question.find_names(index.speakers)),
+        _terms=question.terms_without(question.find_names(index.list_speakers(visible))),
         _cosines=features.cosines,
         _parts=parts,
         _chosen=chosen,
@@ -127,7 +127,7 @@ def make_features(
     visible: NDArray[np.bool_] | None = None,
 ) -> Features:
     """Return what computes the features of a question."""
-    names = question.find_names(index.speakers)
+    names = question.find_names(index.list_speakers(visible))
     text = score_text(index.postings, question.terms_without(names), visible)
     cosines = None if vector is None else index.compute_similarities(vector)
     speakers = {name.speaker for name in names}

@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.filters import NO_FILTER
 from recollect.recall.index.cache import IndexCache
-from recollect.recall.index.user_index import NO_ROW, ThreadKey, UserIndex
+from recollect.recall.index.user_index import NO_ROW, UserIndex
+from recollect.recall.masks import select_visible, select_wanted
 from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
@@ -28,9 +28,11 @@ from recollect.storage.rows import to_micros
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from recollect.recall.embedding.embedder import CheckedEmbedder
+    from recollect.recall.filters import RecallFilter
     from recollect.recall.settings import RecallSettings
     from recollect.scope import Scope
     from recollect.storage.store import Store
@@ -62,7 +64,9 @@ class _Search:
     scope: Scope
     exclude: Collection[int]
     explain: bool
+    filters: RecallFilter
     without_thread: str | None = None
+    numbers: Sequence[int] | None = None
     notes: list[str] = field(default_factory=list[str])
     timings: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -92,14 +96,16 @@ class Recaller:
         scope: Scope,
         exclude: Collection[int] = (),
         explain: bool = False,
+        filters: RecallFilter = NO_FILTER,
         without_thread: str | None = None,
     ) -> Recall:
-        """Find the messages that answer a question best.
+        """Find the messages that answer a question best, among those that pass the filters.
 
-        `exclude` leaves out messages by number, `without_thread` a whole thread.
+        `exclude` leaves out messages by number, `without_thread` a whole thread. Neighbours of a hit need not
+        pass the filters.
         """
-        parsed = parse_question(question[:MAX_QUESTION], now())
-        search = _Search(parsed, settings, scope, exclude, explain, without_thread)
+        parsed = parse_question(question[:MAX_QUESTION], filters.as_of or now())
+        search = _Search(parsed, settings, scope, exclude, explain, filters, without_thread)
         if len(question) > MAX_QUESTION:
             search.notes.append(
                 f"only the first {MAX_QUESTION:,} characters of the question were searched for"
@@ -109,13 +115,17 @@ class Recaller:
         if settings.threshold and is_small_talk(parsed.text):
             return Recall(notes=(*search.notes, _SMALL_TALK))
         store = await self._stores.get()
+        started = time.perf_counter()
+        if filters.metadata:
+            search.numbers = await store.numbers_with_metadata(filters.metadata, scope=scope)
+            search.timings["metadata_ms"] = _milliseconds_since(started)
         cache = self._get_cache(store)
         started = time.perf_counter()
         async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
             self._catch_up(index, scope, store)
             embedder = self._embedder
-            text = None if embedder is None else _choose_text_to_embed(search, index, embedder)
+            text = None if embedder is None else _choose_text_to_embed(search, index, embedder, store)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
         if vector is not None and self._is_small_talk(search, vector):
@@ -191,18 +201,19 @@ class Recaller:
         if vector is not None and self._embedder is not None:
             index.check_model(self._embedder.model_id, len(vector))
         started = time.perf_counter()
+        visible = select_visible(index, store.clock(), search.filters.as_of)
         call = partial(
             rank,
             index,
             search.question,
             vector,
-            wanted=_select_in_scope(index, search),
-            visible=_select_unexpired(index, to_micros(store.clock())),
+            wanted=_select_wanted(index, search),
+            visible=visible,
             spare=len(search.exclude),
         )
         ranking = await asyncio.to_thread(call) if len(index) > _QUICK_MESSAGES else call()
         search.timings["rank_ms"] = _milliseconds_since(started)
-        return await _collect(search, index, ranking, store)
+        return await _collect(search, index, ranking, visible, store)
 
     async def _embed(
         self, text: str, embedder: CheckedEmbedder, search: _Search
@@ -244,49 +255,36 @@ def _rehearse() -> None:
     rank(index, parse_question("Was Zoë ready yesterday?", when))
 
 
-def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEmbedder) -> str | None:
+def _choose_text_to_embed(
+    search: _Search, index: UserIndex, embedder: CheckedEmbedder, store: Store
+) -> str | None:
     """Return the text to embed for a question, or None if no stored vector can be compared with it."""
     index.check_model(embedder.model_id, embedder.dimensions)
-    if not index.has_vector.any():
+    visible = select_visible(index, store.clock(), search.filters.as_of)
+    if not (index.has_vector if visible is None else index.has_vector & visible).any():
         return None
-    return search.question.rephrase_as(search.question.find_names(index.speakers))
+    return search.question.rephrase_as(search.question.find_names(index.list_speakers(visible)))
 
 
 def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _select_unexpired(index: UserIndex, time: int) -> NDArray[np.bool_] | None:
-    is_valid = index.expires > time
-    return None if is_valid.all() else is_valid
+def _select_wanted(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
+    scope = search.scope if search.settings.scope == "thread" else search.scope.with_thread(None)
+    return select_wanted(
+        index, scope, search.filters, without_thread=search.without_thread, numbers=search.numbers
+    )
 
 
-def _select_in_scope(index: UserIndex, search: _Search) -> NDArray[np.bool_] | None:
-    scope = search.scope
-    thread = scope.thread_id if search.settings.scope == "thread" else None
-    left_out = ThreadKey(scope.app_id, scope.project_id, search.without_thread or "")
-    if thread is None and left_out not in index.threads and index.projects == {left_out[:2]}:
-        return None  # the usual case, decided without a look at every thread
-    wanted = [
-        number
-        for key, number in index.threads.items()
-        if key != left_out and _is_in_scope(key, scope.app_id, scope.project_id, thread)
-    ]
-    if len(wanted) == len(index.threads):
-        return None
-    return np.isin(index.thread_of, np.array(wanted, dtype=np.int32))
-
-
-def _is_in_scope(key: ThreadKey, app_id: str, project_id: str, thread_id: str | None) -> bool:
-    return key.app_id == app_id and key.project_id == project_id and thread_id in (None, key.thread_id)
-
-
-async def _collect(search: _Search, index: UserIndex, ranking: Ranking, store: Store) -> Recall:
+async def _collect(
+    search: _Search, index: UserIndex, ranking: Ranking, visible: NDArray[np.bool_] | None, store: Store
+) -> Recall:
     """Read the selected messages and their neighbours, cut them to the budget, and explain them."""
     started = time.perf_counter()
     settings = search.settings
     chosen = select(index, ranking, settings, search.exclude, with_misses=search.explain)
-    around = {row: _find_neighbours(index, row, settings) for row in chosen.rows}
+    around = {row: _find_neighbours(index, row, settings, visible) for row in chosen.rows}
     wanted = set(chosen.rows) | {row for sides in around.values() for side in sides for row in side}
     wanted |= {row for row, _ in chosen.misses}
     messages = await _read_messages(index, wanted, search.scope, store)
@@ -326,9 +324,14 @@ def _list_misses(chosen: Selection, messages: Mapping[int, Message], ranking: Ra
     ]
 
 
-def _find_neighbours(index: UserIndex, row: int, settings: RecallSettings) -> tuple[list[int], list[int]]:
+def _find_neighbours(
+    index: UserIndex, row: int, settings: RecallSettings, visible: NDArray[np.bool_] | None
+) -> tuple[list[int], list[int]]:
     before = _follow_links(index.previous, row, settings.before)
-    return before[::-1], _follow_links(index.next, row, settings.after)
+    after = _follow_links(index.next, row, settings.after)
+    if visible is not None:
+        before, after = ([near for near in side if visible[near]] for side in (before, after))
+    return before[::-1], after
 
 
 def _follow_links(links: NDArray[np.int32], row: int, steps: int) -> list[int]:

@@ -45,7 +45,7 @@ class Hit:
     Hits are ordered by `score`, which means nothing by itself. `relevance` is from 0 to 1: the larger of the
     cosine similarity and the share of the question's words in the message, with rare words weighing more.
     `segment` is the place (start, end) of the match in a long message. `before` and `after` are the
-    neighbouring messages.
+    neighbouring messages: context, which need not match the question or pass the filters.
     """
 
     message: Message
@@ -65,15 +65,13 @@ class Hit:
         """Return the hit as JSON; a log gets it without what people said."""
         said: dict[str, object] = {"text": self.text} if with_text else {}
         return said | {
-            "id": self.message.id,
+            **_name(self.message),
             "thread_id": self.message.thread_id,
-            "role": self.message.role,
-            "created_at": self.message.created_at.isoformat(),
             "segment": as_json(self.segment),
             "score": round(self.score, 6),
             "relevance": round(self.relevance, 6),
-            "before": [message.id for message in self.before],
-            "after": [message.id for message in self.after],
+            "before": [_context_to_dict(message, with_text=with_text) for message in self.before],
+            "after": [_context_to_dict(message, with_text=with_text) for message in self.after],
             "why": None if self.why is None else _why_to_dict(self.why, with_text=with_text),
         }
 
@@ -131,6 +129,14 @@ class Recall(Sequence[Hit]):
             "hits": [hit.to_dict(with_text=with_text) for hit in self.hits],
             "misses": [asdict(miss) for miss in self.misses],
         }
+
+
+def _context_to_dict(message: Message, *, with_text: bool) -> dict[str, object]:
+    return {**_name(message), "is_context": True} | ({"text": message.text} if with_text else {})
+
+
+def _name(message: Message) -> dict[str, object]:
+    return {"id": message.id, "role": message.role, "created_at": message.created_at.isoformat()}
 
 
 def _why_to_dict(why: Why, *, with_text: bool) -> dict[str, object]:

@@ -7,7 +7,7 @@ transaction.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import cast
@@ -28,7 +28,15 @@ from recollect.storage.records import (
 from recollect.storage.users import raise_epoch, read_epoch
 from recollect.text.segments import MAX_SEGMENTS
 from recollect.text.terms import ANALYSER_VERSION
-from recollect.validation import check_flag, check_int, check_limit, check_optional_id
+from recollect.validation import (
+    Scalar,
+    check_flag,
+    check_int,
+    check_limit,
+    check_optional_id,
+    check_scalars,
+    encode_json,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +106,17 @@ class SearchRows(StoreCore):
         params = self._unindexed_params(model_id, scope, any_model=True) | {"after": 0, "limit": MAX_COUNTED}
         rows = await self._query("count_unindexed", params, heavy=True)
         return cast("int", rows[0][0])
+
+    async def numbers_with_metadata(self, metadata: Mapping[str, Scalar], *, scope: Scope) -> list[int]:
+        """Return the numbers of the user's searched messages whose metadata have all these values, in order.
+
+        Values are equal if their JSON is: 1, 1.0, True and "1" differ, and None is not a missing key.
+        """
+        wanted = encode_json(check_scalars(metadata, "metadata"), "metadata")
+        rows = await self._query(
+            "numbers_with_metadata", self._user_keys(scope) | {"metadata": wanted}, heavy=True
+        )
+        return [row[0] for row in rows]
 
     async def put_search_rows(
         self,

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic_ai.tools import Tool
-from tests.runtime.sessions.recorded import HERE, USER, call, say, scope_of, search_in, use_tool
+from tests.runtime.sessions.recorded import HERE, START, USER, call, say, scope_of, search_in, use_tool
 
 from recollect import Agent, Memory, Message, Store, ToolCall
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError, RecollectError
@@ -176,6 +177,29 @@ async def test_one_side_can_be_searched_alone(store: Store) -> None:
         assert [hit.message.role for hit in match.hits] == [role]
 
 
+async def test_one_side_is_found_when_the_other_said_it_hundreds_of_times(store: Store) -> None:
+    """The role is chosen before the best messages are."""
+    await say(store, "s", *["Tell me", "The moon"] * 250)
+    await say(store, "t", "A longer tale of the moon and the sun", "ok", day=1)
+    (match,) = await search_in(store).search("moon", role="user")
+    assert match.session.id == "t"
+
+
+async def test_search_can_be_bounded_by_time(store: Store) -> None:
+    """From a day on, or until before a day; programs give times, the model dates."""
+    for day in range(4):
+        await say(store, f"s{day}", "the blue bicycle", "nice", day=day)
+    search, day = search_in(store), timedelta(days=1)
+    found = await search.search("bicycle", after=START + day, before=START + 3 * day, limit=10)
+    assert {match.session.id for match in found} == {"s1", "s2"}
+    answer = await call(search, query="bicycle", after="2026-03-02", before="2026-03-04", limit=10)
+    assert [f'"s{n}"' in answer for n in range(4)] == [False, True, True, False]
+    assert await call(search, query="bicycle", before="2026-03-01T09:00") == NOTHING_FOUND
+    assert await call(search, query="bicycle", after="", before="") == await call(search, query="bicycle")
+    wrong = await call(search, query="bicycle", after="last week")
+    assert "after: must be a date or a time such as 2026-03-31" in wrong
+
+
 async def test_one_session_can_be_searched_alone(store: Store) -> None:
     """A query with a session looks nowhere else, and may look into the present one."""
     for session in ("s", "t", HERE):
@@ -251,6 +275,8 @@ async def test_program_gets_errors_where_the_model_gets_words(store: Store) -> N
         "query": lambda: search.search(5),
         "sort": lambda: search.search("x", sort="best"),
         "role": lambda: search.search("x", role="tool"),
+        "after": lambda: search.search("x", after="2026-03-01"),
+        "before": lambda: search.search("x", before=START.replace(tzinfo=None)),
         "limit": lambda: search.browse(limit="3"),
         "window": lambda: search.scroll("s", "s-0-0", window=None),
         "session_id": lambda: search.read(""),
@@ -265,7 +291,9 @@ async def test_null_stands_for_what_is_usual(store: Store) -> None:
     """As models send it for arguments that they do not care about."""
     await say(store, "s", "green tea", "yes")
     search = search_in(store)
-    nothing = dict.fromkeys(("session_id", "around_message_id", "window", "limit", "sort", "role"))
+    nothing = dict.fromkeys(
+        (*("session_id", "around_message_id", "window", "limit"), *("sort", "role", "after", "before"))
+    )
     assert await call(search, query="tea", **nothing) == await call(search, query="tea")
     assert await call(search, query=None, **nothing) == await call(search)
 
@@ -319,5 +347,7 @@ async def test_every_argument_is_described_to_the_model(store: Store) -> None:
         "limit",
         "sort",
         "role",
+        "after",
+        "before",
     }
     assert all(argument["description"] for argument in arguments.values()), json.dumps(arguments)

@@ -93,6 +93,7 @@ VALID: dict[str, dict[str, Any]] = {
     "search_rows": {"after": 0, "vectors_from": 0, "vectors_of": [1], "limit": 1},
     "unindexed_messages": {"model_id": "m", "after": 0, "limit": 1, "any_model": True},
     "count_unindexed": {"model_id": "m"},
+    "numbers_with_metadata": {"metadata": {"a": 1}},
     "put_search_rows": {
         "messages": [replace(TERMS, vectors=[bytes(4)])],
         "model_id": "m",
@@ -168,6 +169,7 @@ WRONG: dict[str, dict[str, Values]] = {
     },
     "unindexed_messages": {"model_id": IDS, "after": NO_NUMBER, "limit": (*NO_NUMBER, 1001)},
     "count_unindexed": {"model_id": IDS},
+    "numbers_with_metadata": {"metadata": (None, *NOT_OBJECTS, *NOT_JSON, {"a": []}, {"a": {}}, {"a": (1,)})},
     "put_search_rows": {
         "messages": WRONG_TERMS,
         "model_id": NO_ID,

@@ -1,7 +1,9 @@
 """`recollect recall`: what memory finds for a question, and why."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from json import loads
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,18 +19,58 @@ from recollect.cli.options import (
     require_database,
 )
 from recollect.cli.output import make_console, make_printable, write_json
+from recollect.errors import InvalidArgumentError
 from recollect.recall.settings import DEFAULT_THRESHOLD, RecallSettings
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.opening import StoreHandle
+from recollect.validation import parse_time
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
+    from recollect.messages import Message
+    from recollect.recall.filters import RecallFilter
     from recollect.recall.results import Hit, Recall
+    from recollect.validation import Scalar
 
 Question = Annotated[str, typer.Argument(help="What to look for.")]
 TopK = Annotated[int, typer.Option("--top-k", "-k", help="The maximum number of messages.")]
-InThread = Annotated[str | None, typer.Option("--thread", help="Search one thread alone.")]
+Threads = Annotated[
+    list[str] | None, typer.Option("--thread", help="Search this thread alone; may be given several times.")
+]
+Role = Annotated[
+    str | None,
+    typer.Option("--role", help="Find only what this side said: user or assistant.", metavar="ROLE"),
+]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        help="Find only what was said from then on: an ISO date or time, in UTC if it names no zone.",
+        metavar="TIME",
+    ),
+]
+Before = Annotated[
+    str | None, typer.Option("--before", help="Find only what was said before then.", metavar="TIME")
+]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata",
+        help="Find only messages with this value; may be given several times. true, null, numbers and texts "
+        "in double quotes are read as JSON, anything else is a text.",
+        metavar="KEY=VALUE",
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", help="Search as at that time: later messages are not there.", metavar="TIME"),
+]
+Context = Annotated[
+    int, typer.Option("--context", "-C", help="How many messages to show before and after each match.")
+]
 Threshold = Annotated[float, typer.Option("--threshold", help="The minimum relevance, from 0 to 1.")]
 TextOnly = Annotated[bool, typer.Option("--text-only", help="Search by words, without the embedder.")]
 Explain = Annotated[
@@ -42,28 +84,71 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     store: StoreUrl = None,
     tenant: Tenant = None,
     system: System = False,
-    thread: InThread = None,
+    thread: Threads = None,
+    role: Role = None,
+    after: After = None,
+    before: Before = None,
+    metadata: Metadata = None,
+    as_of: AsOf = None,
     app: App = "default",
     project: Project = "default",
     top_k: TopK = 4,
     threshold: Threshold = DEFAULT_THRESHOLD,
+    context: Context = 0,
     text_only: TextOnly = False,
     explain: Explain = False,
     json: Json = False,
 ) -> None:
     """Search what was said with a user, over all threads, and show the best matches."""
-    settings = RecallSettings(top_k, threshold, "resource" if thread is None else "thread", 0)
-    scope = Scope(choose_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
-    place = require_database(store)
-    found = asyncio.run(_search(place, question, settings, scope, text_only=text_only, explain=explain))
+    from recollect.recall.filters import RecallFilter, Speaker
+
+    settings = RecallSettings(top_k, threshold, message_range=context)
+    filters = RecallFilter(
+        role=cast("Speaker | None", role),
+        thread_ids=thread or None,
+        after=_parse_time(after, "after"),
+        before=_parse_time(before, "before"),
+        metadata=_parse_metadata(metadata or []),
+        as_of=_parse_time(as_of, "as_of"),
+    )
+    scope = Scope(choose_tenant(tenant, system=system), user, DEFAULT_THREAD, app, project)
+    search = partial(_search, require_database(store), question, settings, filters, scope)
+    found = asyncio.run(search(text_only=text_only, explain=explain))
     if json:
         write_json(found.to_dict())
     else:
         _show(found)
 
 
+def _parse_time(text: str | None, name: str) -> "datetime | None":
+    return None if text is None else parse_time(text, name)
+
+
+def _parse_metadata(given: list[str]) -> dict[str, "Scalar"]:
+    """Read KEY=VALUE: the value is JSON if it can be, and else a text."""
+    found: dict[str, Scalar] = {}
+    for item in given:
+        key, sign, text = item.partition("=")
+        if not sign:
+            raise InvalidArgumentError("metadata", f"must look like KEY=VALUE, not {item!r:.60}")
+        if key in found:
+            raise InvalidArgumentError("metadata", f"has {key!r:.60} twice; one message has one value")
+        try:
+            found[key] = loads(text, parse_constant=str)
+        except (ValueError, RecursionError):
+            found[key] = text
+    return found
+
+
 async def _search(
-    url: str, question: str, settings: "RecallSettings", scope: Scope, *, text_only: bool, explain: bool
+    url: str,
+    question: str,
+    settings: "RecallSettings",
+    filters: "RecallFilter",
+    scope: Scope,
+    *,
+    text_only: bool,
+    explain: bool,
 ) -> "Recall":
     from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
@@ -71,7 +156,7 @@ async def _search(
     handle = StoreHandle(url)
     recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
     try:
-        return await recaller.search(question, settings, scope=scope, explain=explain)
+        return await recaller.search(question, settings, scope=scope, explain=explain, filters=filters)
     finally:
         await recaller.close()
         await handle.close()
@@ -95,12 +180,16 @@ def _show(found: "Recall") -> None:
 
 
 def _show_hit(lines: "Text", hit: "Hit") -> None:
+    for message in hit.before:
+        _show_context(lines, message)
     message = hit.message
     lines.append(
         f"{message.created_at:%Y-%m-%d %H:%M} {make_printable(message.thread_id or '')} ", style="dim"
     )
     lines.append(f"{message.role}: ", style="bold")
     lines.append(make_printable(hit.text) + "\n")
+    for message in hit.after:
+        _show_context(lines, message)
     lines.append(f"  relevance {hit.relevance:.2f}, score {hit.score:.2f}\n", style="dim")
     if hit.why is None:
         return
@@ -111,3 +200,8 @@ def _show_hit(lines: "Text", hit: "Hit") -> None:
     parts = ", ".join(f"{name} {value:+.2f}" for name, value in why.parts.items() if value)
     lines.append(f"  score = {parts}\n", style="dim")
     lines.append(f"  matched: {', '.join(why.matched_terms) or 'no word'}\n", style="dim")
+
+
+def _show_context(lines: "Text", message: "Message") -> None:
+    said = f"{message.role}: {make_printable(message.text)}"
+    lines.append(f"  context {message.created_at:%Y-%m-%d %H:%M} {said}\n", style="dim")

@@ -123,10 +123,14 @@ class UserIndex:
     @cached_property
     def is_chat_with_assistant(self) -> bool:
         """Whether the assistant's messages are much longer than the user's, unlike those of two people."""
-        if not self.by_assistant.any() or self.by_assistant.all():
-            return False
-        typical = [float(np.median(self.words[self.by_assistant == side])) for side in (True, False)]
-        return typical[0] > _LONGER * typical[1]
+        return has_long_answers(self.words, self.by_assistant)
+
+    def list_speakers(self, visible: NDArray[np.bool_] | None) -> list[str]:
+        """Return the names of all speakers, or of those of visible rows."""
+        if visible is None:
+            return list(self.speakers)
+        codes = set(self.speaker_of[visible].tolist())
+        return [name for name, code in self.speakers.items() if code in codes]
 
     def count_expired(self, now: int) -> int:
         """Return how many messages have expired."""
@@ -291,6 +295,14 @@ def _analyse_row(row: SearchRow) -> SearchRow:
     return row._replace(
         asks=has_question_mark(row.text), term_hashes=terms.hashes, term_counts=terms.counts, text=None
     )
+
+
+def has_long_answers(words: NDArray[np.float32], by_assistant: NDArray[np.bool_]) -> bool:
+    """Whether the assistant's messages have many more words than the user's."""
+    if not by_assistant.any() or by_assistant.all():
+        return False
+    typical = [float(np.median(words[by_assistant == side])) for side in (True, False)]
+    return typical[0] > _LONGER * typical[1]
 
 
 def multiply(vectors: NDArray[np.float16], vector: NDArray[np.float32], out: NDArray[np.float32]) -> None:

@@ -7,10 +7,12 @@ recall matches them, so there is no query syntax, and Chinese and Japanese need 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.messages import now
+from recollect.recall.filters import RecallFilter, Speaker
 from recollect.recall.question import parse_question
 from recollect.recall.settings import MAX_HITS, RecallSettings
 from recollect.runtime.sessions.rendering import (
@@ -26,14 +28,14 @@ from recollect.runtime.sessions.sessions import (
     read_first_words,
     read_last,
 )
-from recollect.runtime.sessions.tool import Sort, Speaker, make_tool
+from recollect.runtime.sessions.tool import Sort, make_tool
 from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
 from recollect.validation import check_choice, check_id, check_int
 
 if TYPE_CHECKING:
     from recollect.recall.recaller import Recaller
-    from recollect.recall.results import Hit
+    from recollect.recall.results import Hit, Recall
     from recollect.storage.records import Thread
     from recollect.storage.store import Store
 
@@ -73,21 +75,23 @@ class SessionSearch:
         limit: int = 3,
         sort: Sort | None = None,
         role: Speaker | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
     ) -> list[SessionMatch]:
         """Find sessions by what was said in them, the best match first, or by the time of the match.
 
         With a time order, only messages that match at least half as well as the best one count.
-        `session_id` searches one session alone, `without_session` leaves one out.
+        `session_id` searches one session alone, `without_session` leaves one out. `role`, `after` (inclusive)
+        and `before` (exclusive) say what may match; the messages around a match are shown in any case.
         """
         if sort is not None:
             check_choice(sort, "sort", get_args(Sort))
-        if role is not None:
-            check_choice(role, "role", get_args(Speaker))
+        filters = RecallFilter(role, after=after, before=before)
         wanted = _parse_terms(query)
         store = await self._handle.get()
-        hits = await self._recall(query, session_id, without_session)
+        hits = await self._recall(query, filters, session_id, without_session)
         by_session: dict[str, list[Hit]] = {}
-        for hit in _sort_hits([hit for hit in hits if role in (None, hit.message.role)], sort):
+        for hit in _sort_hits(hits, sort):
             by_session.setdefault(hit.message.thread_id or "", []).append(hit)
         matches: list[SessionMatch] = []
         for found_id, found in list(by_session.items())[: _clamp(limit, "limit", MAX_SESSIONS)]:
@@ -130,7 +134,9 @@ class SessionSearch:
         if self._recaller is not None:
             await self._recaller.close()
 
-    async def _recall(self, query: str, session_id: str | None, without_session: str | None) -> list["Hit"]:
+    async def _recall(
+        self, query: str, filters: RecallFilter, session_id: str | None, without_session: str | None
+    ) -> "Recall":
         if self._recaller is None:
             from recollect.recall.recaller import Recaller
 
@@ -143,7 +149,9 @@ class SessionSearch:
             message_range=0,
             max_tokens=_UNBOUNDED,
         )
-        return [*await self._recaller.search(query, settings, scope=scope, without_thread=without_session)]
+        return await self._recaller.search(
+            query, settings, scope=scope, filters=filters, without_thread=without_session
+        )
 
     async def _get_session(self, session_id: str) -> tuple["Thread", Scope, "Store"]:
         """Return a session of the user; one of somebody else is as unknown as one that never was."""

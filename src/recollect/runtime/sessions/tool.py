@@ -1,21 +1,21 @@
 """The tool with which a model searches and reads the user's other sessions."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.errors import InvalidArgumentError, MemoryNotFoundError
 from recollect.pipeline.context import tool_context
+from recollect.recall.filters import Speaker
 from recollect.runtime.sessions.rendering import quote_matches, quote_passage, quote_summaries
 from recollect.text.quoting import neutralise
+from recollect.validation import parse_time
 
 if TYPE_CHECKING:
     from recollect.runtime.sessions.search import SessionSearch
 
 Sort: TypeAlias = Literal["newest", "oldest"]
 """How sessions are ordered where the best match is not to come first."""
-
-Speaker: TypeAlias = Literal["user", "assistant"]
-"""Whose words are searched."""
 
 OWNER = "session-search"
 """The name under which the tool asks for its run."""
@@ -36,7 +36,7 @@ WHICH_SESSION = "around_message_id needs session_id: give the session that the m
 def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
     """Return the tool; it knows by its run which session is the present one."""
 
-    async def session_search(  # noqa: PLR0917 - one for each thing that the model may say
+    async def session_search(  # noqa: PLR0913, PLR0917 - one for each thing that the model may say
         query: str | None = None,
         session_id: str | None = None,
         around_message_id: str | None = None,
@@ -44,6 +44,8 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
         limit: int | None = 3,
         sort: Sort | None = None,
         role: Speaker | None = None,
+        after: str | None = None,
+        before: str | None = None,
     ) -> str:
         """Look into earlier sessions with this user: what the user and you said in them, word for word.
 
@@ -61,6 +63,8 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
             limit: How many sessions to show, from 1 to 10.
             sort: "newest" or "oldest" orders what was found by time; left out, the best match comes first.
             role: "user" or "assistant" finds only what that side said.
+            after: A date such as 2026-03-31: a query finds only what was said on that day or later.
+            before: A date: a query finds only what was said before that day.
         """
         here = tool_context(OWNER).ids.thread_id
         # A model may say null for what it does not care about.
@@ -79,14 +83,27 @@ def make_tool(search: "SessionSearch") -> Callable[..., Awaitable[str]]:
                     limit=limit,
                     sort=sort,
                     role=role,
+                    after=_parse_date(after, "after"),
+                    before=_parse_date(before, "before"),
                 )
                 return quote_matches(found) if found else NOTHING_FOUND
-            if session_id:
-                passage = await search.read(session_id)
-                return quote_passage(passage) if passage.messages else NO_MESSAGES
-            recent = await search.browse(limit=limit, without_session=here)
-            return quote_summaries(recent) if recent else NO_SESSIONS
+            return await (_read(search, session_id) if session_id else _browse(search, limit, here))
         except (MemoryNotFoundError, InvalidArgumentError) as error:
             return neutralise(f"{error}. Give no arguments to see the recent sessions.")
 
     return session_search
+
+
+async def _read(search: "SessionSearch", session_id: str) -> str:
+    passage = await search.read(session_id)
+    return quote_passage(passage) if passage.messages else NO_MESSAGES
+
+
+async def _browse(search: "SessionSearch", limit: int, here: str | None) -> str:
+    recent = await search.browse(limit=limit, without_session=here)
+    return quote_summaries(recent) if recent else NO_SESSIONS
+
+
+def _parse_date(text: str | None, argument: str) -> datetime | None:
+    """Return the time that the model names; an empty text is none, as null is."""
+    return parse_time(text, argument) if text else None

@@ -65,6 +65,16 @@ ORDER BY number DESC LIMIT 1
 SELECT number FROM recollect.messages
 WHERE {this_user} AND number IN {numbers} AND {conversation} AND {unexpired}
 
+-- name: numbers_with_metadata
+-- The messages whose metadata have all the wanted values; metadata is a JSON object of scalars. Values are
+-- compared as JSON text, which the store writes in one form: 1, 1.0, true and "1" differ.
+SELECT number FROM recollect.messages
+WHERE {this_user} AND {conversation} AND {unexpired} AND NOT EXISTS (
+    SELECT 1 FROM json_each(%(metadata)s::json) AS wanted
+    WHERE (messages.metadata -> wanted.key)::text IS DISTINCT FROM wanted.value::text
+)
+ORDER BY number
+
 -- name: put_search_row
 -- A row without a vector leaves the one that is there.
 INSERT INTO recollect.search_rows AS present (

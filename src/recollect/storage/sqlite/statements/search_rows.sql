@@ -58,6 +58,17 @@ ORDER BY messages.number DESC LIMIT 1
 SELECT number FROM messages INDEXED BY messages_by_number
 WHERE number IN (SELECT value FROM json_each(:numbers)) AND owner = {owner} AND {conversation} AND {unexpired}
 
+-- name: numbers_with_metadata
+-- The messages whose metadata have all the wanted values; metadata is a JSON object of scalars. Values are
+-- compared as JSON text, which the store writes in one form: 1, 1.0, true and "1" differ.
+SELECT messages.number FROM messages INDEXED BY messages_by_owner
+WHERE messages.owner = {owner} AND {conversation} AND {unexpired} AND NOT EXISTS (
+    SELECT 1 FROM json_each(:metadata) AS wanted
+    WHERE CASE WHEN json_valid(messages.metadata) THEN messages.metadata -> wanted.fullkey END
+        IS NOT :metadata -> wanted.fullkey
+)
+ORDER BY messages.number
+
 -- name: put_search_row
 -- A row without a vector leaves the one that is there.
 INSERT INTO search_rows (place, kind, analyser, asks, term_hashes, term_counts, model_id, vector)
