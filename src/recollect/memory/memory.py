@@ -340,7 +340,7 @@ class Memory:
         if self._recall is not None:
             await self._get_recaller().prepare()
 
-    async def wait_until_idle(self) -> None:
+    async def settled(self) -> None:
         """Wait for background tasks: updates of working memory, and search rows of saved messages."""
         if self._working_memory is not None:
             await self._working_memory.wait_until_idle()

@@ -34,7 +34,7 @@ async def _fill(url: str, embedder: object, *users: str, texts: tuple[str, ...] 
                 thread_id="trip",
             )
         if embedder is not None:
-            await memory.wait_until_idle()
+            await memory.settled()
 
 
 def models(url: str, user: str = "ada") -> list[str]:
