@@ -28,3 +28,4 @@ class SyncMemory(ClosingFace[Memory]):
     backlog = sync_method(Memory.backlog)
     prepare = sync_method(Memory.prepare)
     settled = sync_method(Memory.settled)
+    reindex = sync_method(Memory.reindex)

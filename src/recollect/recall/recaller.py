@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
@@ -12,15 +12,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from recollect.concurrency.threads import run_by_size
-from recollect.errors import EmbedderError, MissingExtraError
+from recollect.errors import EmbedderError, InvalidArgumentError, MissingExtraError
 from recollect.messages import Message, now
-from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.embedding.indexer import Indexer, ReindexResult, reindex, users_of
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import NO_ROW, ThreadKey, UserIndex
 from recollect.recall.question import Question, parse_question
 from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
+from recollect.scope import Scope, TenantId
 from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from recollect.recall.embedding.embedder import CheckedEmbedder
+    from recollect.recall.embedding.indexer import Progress
     from recollect.recall.settings import RecallSettings
-    from recollect.scope import Scope
     from recollect.storage.store import Store
 
 MAX_QUESTION = 4_000
@@ -39,6 +40,9 @@ MAX_QUESTION = 4_000
 
 EMBED_SECONDS = 3.0
 """How long a search waits for the embedder before it continues by text alone."""
+
+CATCH_UP_SECONDS = 0.2
+"""How long a search waits for the vectors of messages that have none yet."""
 
 _QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
 
@@ -109,9 +113,15 @@ class Recaller:
         started = time.perf_counter()
         async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
-            self._catch_up(index, scope, store)
+            embedding = self._catch_up(index, scope, store)
             embedder = self._embedder
             text = None if embedder is None else _choose_text_to_embed(search, index, embedder)
+        if embedding is not None and embedder is not None:
+            started = time.perf_counter()
+            await asyncio.wait([embedding], timeout=CATCH_UP_SECONDS)
+            search.timings["catch_up_ms"] = _milliseconds_since(started)
+            async with cache.open_index(scope, store) as index:
+                text = _choose_text_to_embed(search, index, embedder)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
         async with cache.open_index(scope, store, refresh=False) as index:
@@ -142,11 +152,25 @@ class Recaller:
         vectors = 0 if model_id is None else await store.count_unindexed(model_id, scope=scope)
         return Backlog(words, vectors, 0 if indexer is None else indexer.waiting_users)
 
-    async def wait_until_idle(self) -> None:
+    async def reindex(
+        self, user_id: str | None, *, tenant_id: TenantId, progress: Progress | None = None
+    ) -> ReindexResult:
+        """Replace the vectors of a user, or of all users of the tenant, by those of this embedder."""
+        if self._embedder is None:
+            raise InvalidArgumentError("embedder", "is None: there is none to make vectors with")
+        store = await self._stores.get()
+        users = [user_id] if user_id is not None else await users_of(store, tenant_id)
+        show = progress or _show_nothing
+        done = await reindex(store, self._embedder, users, tenant_id=tenant_id, show=show)
+        for user in users:
+            self._get_indexer().forget_error(Scope(tenant_id, user))  # that the embedder was changed
+        return done
+
+    async def wait_until_idle(self, progress: Progress | None = None) -> None:
         """Wait until every scheduled message has its search rows; raise what the embedder raised."""
         indexer = self._indexers.get(asyncio.get_running_loop())
         if indexer is not None:
-            await indexer.wait_until_idle()
+            await indexer.wait_until_idle(progress)
 
     async def close(self) -> None:
         """Stop the background work in the running event loop; the next save or search continues."""
@@ -165,10 +189,16 @@ class Recaller:
             self._indexers[loop] = Indexer(self._embedder)
         return self._indexers[loop]
 
-    def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> None:
-        """Have the background write what the user's messages lack."""
-        if index.lacks_terms or (self._embedder is not None and len(index.numbers_without_vector)):
-            index.lacks_terms = not self._get_indexer().schedule(scope, store)  # once is enough
+    def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> asyncio.Task[None] | None:
+        """Have the background write what the user's messages lack; return the task to wait for a little."""
+        missing: list[int] = [] if self._embedder is None else index.numbers_without_vector.tolist()
+        if not index.lacks_terms and not missing:
+            return None
+        indexer = self._get_indexer()
+        # Before the background begins: the newest messages matter most, and it starts with the oldest.
+        embedding = indexer.embed_newest(missing, scope, store, seconds=CATCH_UP_SECONDS)
+        index.lacks_terms = not indexer.schedule(scope, store)  # once is enough
+        return embedding
 
     async def _rank_and_read(
         self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
@@ -187,7 +217,11 @@ class Recaller:
         )
         ranking = await asyncio.to_thread(call) if len(index) > _QUICK_MESSAGES else call()
         search.timings["rank_ms"] = _milliseconds_since(started)
-        return await _collect(search, index, ranking, store)
+        lacking = 0 if self._embedder is None else ranking.count_searched(index.lacks_vector)
+        found = await _collect(search, index, ranking, store)
+        if not lacking:
+            return found
+        return replace(found, notes=(*found.notes, _note_lacking(lacking, ranking.searched)))
 
     async def _embed(
         self, text: str, embedder: CheckedEmbedder, search: _Search
@@ -203,6 +237,9 @@ class Recaller:
         finally:
             search.timings["embed_ms"] = _milliseconds_since(started)
         return None
+
+
+def _show_nothing(_: int, __: int) -> None: ...
 
 
 def _rehearse() -> None:
@@ -235,6 +272,13 @@ def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEm
     if not index.has_vector.any():
         return None
     return search.question.rephrase_as(search.question.find_names(index.speakers))
+
+
+def _note_lacking(lacking: int, searched: int) -> str:
+    return (
+        f"{lacking:,} of {searched:,} messages were searched by their words alone: their vectors are not "
+        "written yet; `await memory.settled()` or `recollect reindex` writes them"
+    )
 
 
 def _milliseconds_since(started: float) -> float:
