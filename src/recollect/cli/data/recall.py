@@ -1,10 +1,12 @@
 """`recollect recall`: what memory finds for a question, and why."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli.data.vectors import finish_vectors
 from recollect.cli.options import (
     App,
     Json,
@@ -17,6 +19,7 @@ from recollect.cli.options import (
     require_database,
 )
 from recollect.cli.output import make_console, make_printable, write_json
+from recollect.errors import EmbedderError, MissingExtraError
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.opening import StoreHandle
 
@@ -73,6 +76,8 @@ async def _search(
     handle = StoreHandle(url)
     recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
     try:
+        with suppress(EmbedderError, MissingExtraError):  # the search says what is wrong
+            await finish_vectors(recaller, scope, await handle.get())
         return await recaller.search(question, settings, scope=scope, explain=explain)
     finally:
         await recaller.close()
