@@ -117,14 +117,13 @@ class Recaller:
             embedder = self._embedder
             text = None if embedder is None else _choose_text_to_embed(search, index, embedder)
         if embedding is not None and embedder is not None:
-            started = time.perf_counter()
-            await asyncio.wait([embedding], timeout=CATCH_UP_SECONDS)
-            search.timings["catch_up_ms"] = _milliseconds_since(started)
+            await _wait_a_moment(embedding, search)
             async with cache.open_index(scope, store) as index:
                 text = _choose_text_to_embed(search, index, embedder)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
-        async with cache.open_index(scope, store, refresh=False) as index:
+        # More vectors may have come meanwhile.
+        async with cache.open_index(scope, store, refresh=embedding is not None) as index:
             found = await self._rank_and_read(search, index, vector, store)
             if not index.is_stale:
                 return found
@@ -272,6 +271,12 @@ def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEm
     if not index.has_vector.any():
         return None
     return search.question.rephrase_as(search.question.find_names(index.speakers))
+
+
+async def _wait_a_moment(embedding: asyncio.Task[None], search: _Search) -> None:
+    started = time.perf_counter()
+    await asyncio.wait([embedding], timeout=CATCH_UP_SECONDS)
+    search.timings["catch_up_ms"] = _milliseconds_since(started)
 
 
 def _note_lacking(lacking: int, searched: int) -> str:

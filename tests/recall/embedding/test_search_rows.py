@@ -168,10 +168,13 @@ async def test_terms_are_stored_when_the_embedder_is_broken(store: Store) -> Non
             await memory.settled()
         assert await store.count_unindexed(scope=ADA) == 0
         assert await store.count_unindexed("words", scope=ADA) == 70
+        assert [await store.count_unindexed("words", limit=n, scope=ADA) for n in (5, None)] == [5, 70]
         embedder.documents = False
         await memory.query("message")
         await memory.settled()
         assert await store.count_unindexed("words", scope=ADA) == 0
+        assert await store.count_unindexed("other", scope=ADA) == 0
+        assert await store.count_unindexed("other", any_model=False, scope=ADA) == 70
 
 
 async def test_other_rows_stay_when_a_message_is_deleted(store: Store) -> None:
@@ -210,7 +213,7 @@ async def test_table_has_no_row_of_messages_that_were_deleted_while_embedding(
         await store.append_turn([Message("user", CELLO, id="m0")], scope=ADA)
         by_words = Recaller(StoreHandle(store), None)
         by_words.schedule_indexing(ADA, store)
-        await by_words.settled()
+        await by_words.wait_until_idle()
         await memory.save_messages([Message("user", TRAIN, id="m1")])
         await embedder.reached.wait()
         assert count_rows(url) == 1

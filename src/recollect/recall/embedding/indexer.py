@@ -1,7 +1,8 @@
 """Writes the search rows of stored messages: new ones in the background, all of them for a new embedder.
 
 Saving waits neither for the analyser nor for the embedder; until a message has its rows, search reads its
-text, and until it has its vector, search finds it by its words. The store knows which messages lack
+text, and until it has its vector, search finds it by its words. A search has the newest messages embedded
+ahead of the queue, and waits a moment for them. The store knows which messages lack
 something. So a process that ends early loses nothing: the next process that saves or searches for the user
 continues. `reindex` skips messages that have a vector of the new model, so an interrupted run continues where
 it stopped.
@@ -40,7 +41,7 @@ Progress: TypeAlias = "Callable[[int, int], None]"
 MESSAGES_AT_ONCE = 32
 """How many messages are embedded and written in one batch."""
 
-_FEW_AT_ONCE = 8  # of the batches that a search waits for
+_FEW_AT_ONCE = 4  # in a batch that a search waits for: two turns, in time even on a busy machine
 _PROGRESS_SECONDS = 0.1  # between two reports of progress
 _MAX_USERS = 10_000  # whose progress and errors are remembered
 _MAX_FAILURES = 3  # if so many messages fail in a row, the embedder counts as broken
@@ -163,8 +164,8 @@ class Indexer:
                 before = numbers[max(0, end - _FEW_AT_ONCE)] - 1
                 async with self._get_lock(_make_key(scope)):
                     waiting = await _read_unindexed(embedder, scope, store, after=before, limit=_FEW_AT_ONCE)
-                    if waiting.messages:
-                        self._indexed += await index_messages(embedder, waiting, scope, store)
+                    stored = await index_messages(embedder, waiting, scope, store) if waiting.messages else 0
+                self._indexed += stored
                 if clock() >= until:
                     break
         except RecollectError as error:  # the background meets it again, and reports it
@@ -224,7 +225,8 @@ class Indexer:
         """Store the terms of all messages of a user that lack them, from where it ended the last time."""
         after = self._terms_up_to.get(key, 0)
         while (waiting := await store.unindexed_messages(None, after=after, scope=scope)).messages:
-            self._indexed += await index_messages(None, waiting, scope, store)
+            stored = await index_messages(None, waiting, scope, store)
+            self._indexed += stored  # after the await: a search may have counted meanwhile
             after = waiting.messages[-1].number
         _remember(self._terms_up_to, key, after)
 
