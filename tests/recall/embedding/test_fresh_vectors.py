@@ -96,6 +96,19 @@ async def test_newest_messages_come_first_when_many_wait(store: Store) -> None:
     assert sorted(embedder.read) == sorted(texts)
 
 
+@pytest.mark.usefixtures("patient")
+async def test_background_lets_a_search_go_first(store: Store) -> None:
+    """As many messages as fit into the time are embedded, in small batches from the newest back."""
+    embedder = Words()
+    texts = [f"Message {n}." for n in range(2 * MESSAGES_AT_ONCE)]
+    await fill(store, *texts)
+    async with memory_of(store, embedder) as memory:
+        assert (await memory.query("cello")).notes == ()
+        await memory.settled()
+    batches = [texts[end - 4 : end] for end in range(len(texts), 0, -4)]
+    assert embedder.read == [text for batch in batches for text in batch]
+
+
 async def test_search_waits_no_longer_than_its_bound_and_loses_no_work(store: Store) -> None:
     """An embedder that takes a second costs the search a fifth of it; its vectors are stored later."""
     embedder = Slow()

@@ -203,6 +203,8 @@ class Indexer:
         after = self._done_up_to.get(key, 0)
         rejected: EmbedderError | None = None
         while True:
+            if ahead := self._ahead.get(key):  # a search waits for it
+                await asyncio.wait([ahead])
             async with self._get_lock(key):
                 waiting = await _read_unindexed(embedder, scope, store, after=after, limit=MESSAGES_AT_ONCE)
                 if not waiting.messages:
