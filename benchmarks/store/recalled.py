@@ -26,7 +26,7 @@ async def measure(folder: Path, sizes: StoreSizes, tick: Tick) -> Part:
         saved = Timings([await save(len(turns))])
         saving = time.perf_counter() - started
         tick(0.5)
-        await memory.wait_until_idle()
+        await memory.settled()
         total = time.perf_counter() - started
     return _make_part(saved, saving, total)
 

@@ -34,7 +34,7 @@ async def _talk(memory: Memory) -> None:
     """Save and search, each of which asks the embedder; nothing was searched by words alone."""
     agent = Agent(ScriptedModel("At nine."), memory=memory)
     await agent.generate("When does the ferry leave?", resource_id="ada")
-    await memory.wait_until_idle()
+    await memory.settled()
     result = await agent.generate("And the ferry?", resource_id="ada", thread_id="another")
     notes = [note for entry in result.trace for note in entry.notes]
     assert not [note for note in notes if "embedder" in note]

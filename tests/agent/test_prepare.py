@@ -54,7 +54,7 @@ async def main(path):
         known = set(sys.modules)
         for place in range(3):
             await agent.generate("Where was Zo\u00eb yesterday?", resource_id="ada", thread_id=str(place))
-            await memory.wait_until_idle()
+            await memory.settled()
     print(sorted(set(sys.modules) - known))
 
 asyncio.run(main(sys.argv[1]))

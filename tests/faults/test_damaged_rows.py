@@ -142,7 +142,7 @@ async def test_search_goes_on_without_a_row_when_its_columns_are_damaged(
     async with Memory(path, tenant_id=1, user_id="ann", semantic_recall=True) as memory:
         await memory.query("dog")
         await memory.add_message("user", "A bird named Pip", thread_id="t")
-        await memory.wait_until_idle()
+        await memory.settled()
     _execute(path, f"UPDATE search_rows SET {damage} WHERE place >> 8 = 1")  # noqa: S608 - our own text
     caplog.set_level(logging.WARNING)
     async with Memory(path, tenant_id=1, user_id="ann", semantic_recall=True) as memory:

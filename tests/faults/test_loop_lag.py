@@ -61,7 +61,7 @@ async def test_loop_goes_on_when_a_message_of_many_words_is_indexed_and_recalled
         await memory.prepare()
         async with _beside_the_loop():
             await memory.save_messages([Message("user", text)], user_id="ann", thread_id="long")
-            await memory.wait_until_idle()
+            await memory.settled()
         async with _beside_the_loop():
             (hit,) = await memory.query("word7 word8", user_id="ann", thread_id="long")
         assert hit.segment is not None

@@ -34,7 +34,7 @@ async def test_backlog_counts_words_and_vectors_with_an_embedder(store: Store) -
     async with memory_of(store, Words()) as memory:
         assert await memory.backlog() == Backlog(words=3, vectors=3, users=0)
         await memory.query("cello")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await memory.backlog() == Backlog(words=0, vectors=0, users=0)
 
 
@@ -44,7 +44,7 @@ async def test_backlog_counts_words_alone_without_an_embedder(store: Store) -> N
     async with memory_of(store, None) as memory:
         assert await memory.backlog() == Backlog(words=3, vectors=0, users=0)
         await memory.query("cello")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await memory.backlog() == Backlog(words=0, vectors=0, users=0)
 
 
@@ -54,7 +54,7 @@ async def test_backlog_counts_vectors_alone_when_the_embedder_is_broken(store: S
     async with memory_of(store, Broken(documents=True)) as memory:
         await memory.query("cello")
         with pytest.raises(EmbedderError):
-            await memory.wait_until_idle()
+            await memory.settled()
         assert await memory.backlog() == Backlog(words=0, vectors=2, users=0)
 
 
@@ -69,7 +69,7 @@ async def test_backlog_counts_the_users_who_wait_in_this_process(store: Store) -
         assert await memory.backlog() == Backlog(words=1, vectors=1, users=2)
         assert await memory.backlog(user_id="bob") == Backlog(words=1, vectors=1, users=2)
         embedder.go_on.set()
-        await memory.wait_until_idle()
+        await memory.settled()
         for user in ("ada", "bob", "eve"):
             assert await memory.backlog(user_id=user) == Backlog(words=0, vectors=0, users=0)
 
@@ -82,5 +82,5 @@ def test_backlog_is_counted_from_sync_code(sqlite_url: str) -> None:
             sync.add_message("user", text)
         assert sync.backlog() == Backlog(words=3, vectors=3, users=0)
         assert len(sync.query("cello", top_k=1)) == 1
-        sync.wait_until_idle()
+        sync.settled()
         assert sync.backlog() == Backlog(words=0, vectors=0, users=0)

@@ -23,7 +23,7 @@ async def memory(store: Store) -> AsyncGenerator[Memory]:
     ids: dict[str, Any] = {"tenant_id": None, "resource_id": "ada", "thread_id": "now"}
     async with Memory(store, last_messages=5, semantic_recall=True, embedder=Words(), **ids) as found:
         await found.save_messages(GUIDE, thread_id="old")
-        await found.wait_until_idle()
+        await found.settled()
         yield found
 
 
@@ -61,7 +61,7 @@ async def test_meaning_is_found_with_the_built_in_embedder(store: Store, mode: M
     ) as memory:
         for text in ("My sister plays the cello.", "The train leaves at nine.", "We painted the wall."):
             await memory.add_message("user", text, thread_id=text[:6])
-        await memory.wait_until_idle()
+        await memory.settled()
         model = model_of("The cello.", mode=mode)
         await answer(Agent(model, memory=memory), mode, "Which musical instrument is in the family?")
     assert "My sister plays the cello." in model.shown[0][0].text

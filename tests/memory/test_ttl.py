@@ -95,7 +95,7 @@ async def test_expired_message_is_neither_recalled_nor_shown_from_another_thread
     async with memory_of(store, semantic_recall=True, embedder=Words(), other_threads=5) as memory:
         await memory.add_message("user", "The cello is in the attic.", thread_id="other")
         await memory.add_message("user", "I take the train.", thread_id="here")
-        await memory.wait_until_idle()
+        await memory.settled()
         agent = Agent(model_of("ok", "ok"), memory=memory)
         prompt = (await agent.generate("Where is the cello?", thread_id="here")).prompt
         blocks = [message.text for message in prompt if message.origin == "memory"]

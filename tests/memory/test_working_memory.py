@@ -188,7 +188,7 @@ class TestApi:
         assert (known, known.c) == ({"c": 3}, 3)
         with pytest.raises(ConflictError, match="is at version 2, not 1"):
             await memory.update_working_memory({"c": 4}, expected_version=1)
-        assert (memory.get_tools(), await memory.wait_until_idle()) == ([], None)
+        assert (memory.get_tools(), await memory.settled()) == ([], None)
         assert [p.id for p in memory.get_output_processors()] == ["message-persistence"]
 
     async def test_scope_says_whose_it_is(self, store: Store) -> None:

@@ -36,21 +36,21 @@ class TestAfterTheAnswer:
     """`extract="after"`."""
 
     async def test_answer_does_not_wait(self, store: Store, mode: Mode) -> None:
-        """The result is there while the extractor still thinks; `wait_until_idle` waits for it."""
+        """The result is there while the extractor still thinks; `settled` waits for it."""
         slow = Slow({"email": "a"})
         memory = Memory(store, working_memory=options(slow.note))
         result = await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hi", **ADA)
         assert (result.text, result.saved) == ("ok", True)
         await slow.asked.wait()
         assert (await memory.get_working_memory(**ADA)).version == 0
-        waiting = asyncio.create_task(memory.wait_until_idle())
+        waiting = asyncio.create_task(memory.settled())
         await asyncio.sleep(0.01)
         assert not waiting.done()
         slow.go_on.set()
         await waiting
         assert (await memory.get_working_memory(**ADA)).email == "a"
         assert commit_of(result).notes == ["version 1"]
-        await memory.wait_until_idle()
+        await memory.settled()
 
     async def test_closing_waits_for_what_is_under_way(self, sqlite_url: str, mode: Mode) -> None:
         """What an answer taught is not lost because the program ends in good order."""
@@ -69,7 +69,7 @@ class TestAfterTheAnswer:
 
         memory = Memory(store, working_memory=options(fail))
         result = await answer(Agent(model_of("ok", mode=mode), memory=memory), mode, "hi", **ADA)
-        await memory.wait_until_idle()
+        await memory.settled()
         assert (commit_of(result).error, result.saved) == ("OSError", True)
         assert "leaves working memory as it was" in caplog.text
 
@@ -97,7 +97,7 @@ async def test_nothing_comes_back_when_it_is_removed_meanwhile(
     lines = [line async for line in store.export(scope=USER)]
     slow.go_on.set()
     result = await run
-    await memory.wait_until_idle()
+    await memory.settled()
     assert [line async for line in store.export(scope=USER)] == lines
     assert result.saved
     assert commit_of(result).notes == ["the extraction was dropped: data of the user was deleted meanwhile"]
@@ -112,9 +112,9 @@ async def test_nothing_comes_back_when_the_user_came_back_meanwhile(store: Store
     await store.erase(scope=USER)
     memory = Memory(store, working_memory=options(quick.model))
     await Agent(model_of("ok"), memory=memory).generate("my email is new", **ADA)
-    await memory.wait_until_idle()
+    await memory.settled()
     slow.go_on.set()
-    await background.wait_until_idle()
+    await background.settled()
     assert [m.email for m in await memory.working_memory_history(**ADA)] == ["new"]
 
 
@@ -124,7 +124,7 @@ async def test_first_turn_of_a_new_user_is_learned_from_while_others_write(store
     agent = Agent(model_of("ok"), memory=memory)
     users = [f"user{number}" for number in range(50)]
     await asyncio.gather(*(agent.generate(f"I am {user}", resource_id=user) for user in users))
-    await memory.wait_until_idle()
+    await memory.settled()
     known = [await memory.get_working_memory(resource_id=user) for user in users]
     assert [str(value.email) for value in known] == [f"user: I am {user}" for user in users]
 
@@ -147,7 +147,7 @@ async def test_no_turn_is_lost_when_many_of_one_user_end_at_once(store: Store) -
         )
         agent = Agent(model_of("ok"), memory=memory)
         await asyncio.gather(*(agent.generate(f"{field} is true") for field in fields))
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await memory.get_working_memory() == {field: field for field in fields}
 
 
@@ -164,7 +164,7 @@ async def test_turns_of_one_tenant_take_turns_when_it_is_named_in_two_ways(store
     agent = Agent(model_of("ok"), memory=memory)
     for prompt, tenant in (("first", 1), ("second", "1")):
         await agent.generate(prompt, tenant_id=tenant)
-    await memory.wait_until_idle()
+    await memory.settled()
     assert seen == [{}, {"email": "user: first"}]
 
 
@@ -199,7 +199,7 @@ async def test_answer_that_was_broken_off_is_kept_and_not_learned_from(store: St
 
 
 def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
-    """An agent's sync methods have a loop of their own; `wait_until_idle` waits for it from any other."""
+    """An agent's sync methods have a loop of their own; `settled` waits for it from any other."""
 
     async def note(conversation: str, current: dict[str, object]) -> dict[str, object]:
         await asyncio.sleep(0.05)
@@ -210,7 +210,7 @@ def test_sync_code_can_wait_for_it(sqlite_url: str) -> None:
     agent.sync.generate("hi", **ADA)
 
     async def look() -> object:
-        await memory.wait_until_idle()
+        await memory.settled()
         return (await memory.get_working_memory(**ADA)).email
 
     assert asyncio.run(look()) == "user: hi"

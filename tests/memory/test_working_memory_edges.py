@@ -81,7 +81,7 @@ async def test_later_turn_wins_when_an_earlier_one_is_learned_from_slowly() -> N
         gates["Paris"].set()
         await asyncio.sleep(0.05)
         gates["Rome"].set()
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await memory.get_working_memory() == {"city": "Paris"}
 
 

@@ -20,7 +20,7 @@ async def rankings(url: str, embedder: object) -> list[Any]:
         for thread, messages in threads().items():
             await memory.save_messages(messages, thread_id=thread)
         if embedder is not None:
-            await memory.wait_until_idle()
+            await memory.settled()
         for question in QUESTIONS:
             for within in ("user", "thread"):
                 result = await memory.query(

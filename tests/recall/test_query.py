@@ -165,7 +165,7 @@ async def test_hits_are_explained_when_asked_for(store: Store) -> None:
         store, tenant_id=None, resource_id="ada", semantic_recall=True, embedder=Words()
     ) as memory:
         await fill(memory, *(f"The cello number{n}." for n in range(20)))
-        await memory.wait_until_idle()
+        await memory.settled()
         found = await memory.query("cello number7", top_k=3, explain=True)
         plain = await memory.query("cello number7", top_k=3)
     assert ids(found) == ids(plain)

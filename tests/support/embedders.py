@@ -74,6 +74,15 @@ class Held(Words):
         return await super().embed_documents(texts)
 
 
+class Slow(Words):
+    """Takes a second for documents, whether or not its caller is still there."""
+
+    async def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Wait, then answer."""
+        await asyncio.sleep(1)
+        return await super().embed_documents(texts)
+
+
 class Broken(Words):
     """Raises an error for questions or for documents, for as long as it is broken."""
 

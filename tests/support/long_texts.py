@@ -58,7 +58,7 @@ async def _measure_delay(text: str, path: Path) -> Delay:
         async with watch_loop() as loop_time, _greet_meanwhile(agent) as seconds:
             result = await agent.generate(text, resource_id="ada")
             handled = time.perf_counter() - started
-            await memory.wait_until_idle()
+            await memory.settled()
             await agent.generate("And what was it?", resource_id="ada", thread_id="another")
         assert result.saved
         return Delay(quiet, max(seconds), handled, loop_time.longest)

@@ -89,3 +89,10 @@ def progress_bar() -> Generator[Callable[[str, float], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting", total=1.0)
         yield lambda label, done: progress.update(task, description=label, completed=done)
+
+
+@contextmanager
+def message_bar() -> Generator[Callable[[int, int], None]]:
+    """Provide a function that shows how many messages are done, of how many."""
+    with progress_bar() as show:
+        yield lambda done, total: show(f"{done:,} of {total:,} messages", done / max(total, 1))

@@ -61,7 +61,7 @@ def resolve_scope(run: RunIds, owner: Owner, *, is_in_memory: bool) -> Scope | N
     user "bob"     user "ada", thread "t"   user bob, thread default: t belongs to ada
     thread "t"     nothing                  user thread-of-nobody:t, thread t (only in memory)
     """
-    tenant = _resolve_tenant(run, owner)
+    tenant = resolve_tenant(run, owner)
     user = _check_user(run.user_id) or owner.user_id
     thread = run.thread_id
     if thread is None and run.user_id in (None, owner.user_id):
@@ -81,8 +81,8 @@ def _check_user(user_id: str | None) -> str | None:
     return user_id
 
 
-def _resolve_tenant(run: RunIds, owner: Owner) -> TenantId:
-    """Return the tenant with the type that the run gave it, if it names one."""
+def resolve_tenant(run: RunIds, owner: Owner) -> TenantId:
+    """Return the tenant of a run, with the type that the run gave it if it names one."""
     if run.tenant_id is UNSET:
         if owner.tenant_id is PER_CALL:
             raise InvalidArgumentError("tenant_id", _NO_TENANT)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack, cast, g
 
 from recollect.concurrency.sync_face import PortalHolder
 from recollect.errors import InvalidArgumentError
-from recollect.memory.base import Owner, OwnerIds, resolve_scope
+from recollect.memory.base import Owner, OwnerIds, resolve_scope, resolve_tenant
 from recollect.memory.history import (
     DEFAULT_LAST_MESSAGES,
     MessageHistoryProcessor,
@@ -48,6 +48,7 @@ from recollect.working_memory import Strategy, WorkingMemory
 
 if TYPE_CHECKING:
     from recollect.memory.sync import SyncMemory
+    from recollect.recall.embedding.indexer import Progress, ReindexResult
     from recollect.recall.recaller import Recaller
     from recollect.recall.results import Backlog, Recall
 
@@ -353,12 +354,29 @@ class Memory:
         if self._recall is not None:
             await self._get_recaller().prepare()
 
-    async def wait_until_idle(self) -> None:
-        """Wait for background tasks: updates of working memory, and search rows of saved messages."""
+    async def settled(self, *, progress: "Progress | None" = None) -> None:
+        """Wait for background tasks: updates of working memory, and search rows of messages.
+
+        `progress(done, total)` is called with counts of messages while they are embedded. What the embedder
+        raised is raised here.
+        """
         if self._working_memory is not None:
             await self._working_memory.wait_until_idle()
         if self._recaller is not None:
-            await self._recaller.wait_until_idle()
+            await self._recaller.wait_until_idle(progress)
+
+    async def reindex(self, *, progress: "Progress | None" = None, **ids: Unpack[UserIds]) -> "ReindexResult":
+        """Replace the vectors of other models by those of this memory's embedder, after a change of it.
+
+        They are those of the user, or of all users of the tenant where neither the call nor the memory names
+        one. You can stop it and call it again. `progress(done, total)` gets counts of messages.
+        """
+        run = parse_run_ids(Ids(**ids))
+        user_id = run.user_id or self._owner.user_id
+        if user_id is not None:
+            user_id = self._resolve_scope(run).user_id  # checked
+        tenant_id = resolve_tenant(run, self._owner)
+        return await self._get_recaller().reindex(user_id, tenant_id=tenant_id, progress=progress)
 
     async def close(self) -> None:
         """Finish updates of working memory, stop indexing, and close the store if this memory opened it."""

@@ -27,4 +27,5 @@ class SyncMemory(ClosingFace[Memory]):
     ping = sync_method(Memory.ping)
     backlog = sync_method(Memory.backlog)
     prepare = sync_method(Memory.prepare)
-    wait_until_idle = sync_method(Memory.wait_until_idle)
+    settled = sync_method(Memory.settled)
+    reindex = sync_method(Memory.reindex)

@@ -59,6 +59,10 @@ class Ranking:
     _chosen: NDArray[np.intp]
     _wanted: NDArray[np.bool_] | None
 
+    def count_searched(self, rows: NDArray[np.bool_]) -> int:
+        """Count those of some rows that were searched."""
+        return int(np.count_nonzero(rows if self._wanted is None else rows & self._wanted))
+
     def why(self, row: int) -> Why:
         """Explain the score of a row."""
         bits = int(self._text.bits[row])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 from recollect.concurrency.threads import run_by_size
-from recollect.errors import EmbedderError, MissingExtraError
+from recollect.errors import EmbedderError, InvalidArgumentError, MissingExtraError
 from recollect.messages import Message, now
-from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.embedding.indexer import Indexer, ReindexResult, reindex, users_of
 from recollect.recall.filters import NO_FILTER
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import NO_ROW, UserIndex
@@ -22,6 +22,7 @@ from recollect.recall.ranking import Ranking, rank
 from recollect.recall.results import Backlog, Hit, Miss, Recall
 from recollect.recall.selection import Selection, cut_to_budget, find_excerpt, select
 from recollect.recall.small_talk import has_vector_of_small_talk, is_small_talk
+from recollect.scope import Scope, TenantId
 from recollect.storage.records import SearchChanges, SearchRow
 from recollect.storage.rows import to_micros
 
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from recollect.recall.embedding.embedder import CheckedEmbedder
+    from recollect.recall.embedding.indexer import Progress
     from recollect.recall.filters import RecallFilter
     from recollect.recall.settings import RecallSettings
-    from recollect.scope import Scope
     from recollect.storage.store import Store
 
 MAX_QUESTION = 4_000
@@ -42,6 +43,9 @@ MAX_QUESTION = 4_000
 
 EMBED_SECONDS = 3.0
 """How long a search waits for the embedder before it continues by text alone."""
+
+CATCH_UP_SECONDS = 0.2
+"""How long a search waits for the vectors of messages that have none yet."""
 
 _SMALL_TALK = "small talk: there is nothing to look for"
 _QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
@@ -123,14 +127,19 @@ class Recaller:
         started = time.perf_counter()
         async with cache.open_index(scope, store) as index:
             search.timings["index_ms"] = _milliseconds_since(started)
-            self._catch_up(index, scope, store)
+            embedding = self._catch_up(index, scope, store)
             embedder = self._embedder
             text = None if embedder is None else _choose_text_to_embed(search, index, embedder, store)
+        if embedding is not None and embedder is not None:
+            await _wait_a_moment(embedding, search)
+            async with cache.open_index(scope, store) as index:
+                text = _choose_text_to_embed(search, index, embedder, store)
         # Outside the block: otherwise the user's other searches would wait for this embedder call.
         vector = None if text is None or embedder is None else await self._embed(text, embedder, search)
         if vector is not None and self._is_small_talk(search, vector):
             return Recall(notes=(*search.notes, _SMALL_TALK))
-        async with cache.open_index(scope, store, refresh=False) as index:
+        # More vectors may have come meanwhile.
+        async with cache.open_index(scope, store, refresh=embedding is not None) as index:
             found = await self._rank_and_read(search, index, vector, store)
             if not index.is_stale:
                 return found
@@ -158,11 +167,25 @@ class Recaller:
         vectors = 0 if model_id is None else await store.count_unindexed(model_id, scope=scope)
         return Backlog(words, vectors, 0 if indexer is None else indexer.waiting_users)
 
-    async def wait_until_idle(self) -> None:
+    async def reindex(
+        self, user_id: str | None, *, tenant_id: TenantId, progress: Progress | None = None
+    ) -> ReindexResult:
+        """Replace the vectors of a user, or of all users of the tenant, by those of this embedder."""
+        if self._embedder is None:
+            raise InvalidArgumentError("embedder", "is None: there is none to make vectors with")
+        store = await self._stores.get()
+        users = [user_id] if user_id is not None else await users_of(store, tenant_id)
+        show = progress or _show_nothing
+        done = await reindex(store, self._embedder, users, tenant_id=tenant_id, show=show)
+        for user in users:
+            self._get_indexer().forget_error(Scope(tenant_id, user))  # that the embedder was changed
+        return done
+
+    async def wait_until_idle(self, progress: Progress | None = None) -> None:
         """Wait until every scheduled message has its search rows; raise what the embedder raised."""
         indexer = self._indexers.get(asyncio.get_running_loop())
         if indexer is not None:
-            await indexer.wait_until_idle()
+            await indexer.wait_until_idle(progress)
 
     async def close(self) -> None:
         """Stop the background work in the running event loop; the next save or search continues."""
@@ -190,10 +213,16 @@ class Recaller:
             self._indexers[loop] = Indexer(self._embedder)
         return self._indexers[loop]
 
-    def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> None:
-        """Have the background write what the user's messages lack."""
-        if index.lacks_terms or (self._embedder is not None and len(index.numbers_without_vector)):
-            index.lacks_terms = not self._get_indexer().schedule(scope, store)  # once is enough
+    def _catch_up(self, index: UserIndex, scope: Scope, store: Store) -> asyncio.Task[None] | None:
+        """Have the background write what the user's messages lack; return the task to wait for a little."""
+        missing: list[int] = [] if self._embedder is None else index.numbers_without_vector.tolist()
+        if not index.lacks_terms and not missing:
+            return None
+        indexer = self._get_indexer()
+        # Before the background begins: the newest messages matter most, and it starts with the oldest.
+        embedding = indexer.embed_newest(missing, scope, store, seconds=CATCH_UP_SECONDS)
+        index.lacks_terms = not indexer.schedule(scope, store)  # once is enough
+        return embedding
 
     async def _rank_and_read(
         self, search: _Search, index: UserIndex, vector: NDArray[np.float32] | None, store: Store
@@ -213,7 +242,11 @@ class Recaller:
         )
         ranking = await asyncio.to_thread(call) if len(index) > _QUICK_MESSAGES else call()
         search.timings["rank_ms"] = _milliseconds_since(started)
-        return await _collect(search, index, ranking, visible, store)
+        lacking = 0 if self._embedder is None else ranking.count_searched(index.lacks_vector)
+        found = await _collect(search, index, ranking, visible, store)
+        if not lacking:
+            return found
+        return replace(found, notes=(*found.notes, _note_lacking(lacking, ranking.searched)))
 
     async def _embed(
         self, text: str, embedder: CheckedEmbedder, search: _Search
@@ -229,6 +262,9 @@ class Recaller:
         finally:
             search.timings["embed_ms"] = _milliseconds_since(started)
         return None
+
+
+def _show_nothing(_: int, __: int) -> None: ...
 
 
 def _rehearse() -> None:
@@ -264,6 +300,19 @@ def _choose_text_to_embed(
     if not (index.has_vector if visible is None else index.has_vector & visible).any():
         return None
     return search.question.rephrase_as(search.question.find_names(index.list_speakers(visible)))
+
+
+async def _wait_a_moment(embedding: asyncio.Task[None], search: _Search) -> None:
+    started = time.perf_counter()
+    await asyncio.wait([embedding], timeout=CATCH_UP_SECONDS)
+    search.timings["catch_up_ms"] = _milliseconds_since(started)
+
+
+def _note_lacking(lacking: int, searched: int) -> str:
+    return (
+        f"{lacking:,} of {searched:,} messages were searched by their words alone: their vectors are not "
+        "written yet; `await memory.settled()` or `recollect reindex` writes them"
+    )
 
 
 def _milliseconds_since(started: float) -> float:

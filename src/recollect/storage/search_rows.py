@@ -41,7 +41,7 @@ from recollect.validation import (
 _log = logging.getLogger(__name__)
 
 MAX_COUNTED = 10_000
-"""How far `count_unindexed` counts."""
+"""How far `count_unindexed` counts unless told otherwise."""
 
 _MAX_BATCH = 1000
 _QUICK_ROWS = 256  # more rows than this are written off the event loop
@@ -101,9 +101,19 @@ class SearchRows(StoreCore):
         }
         return await self._read(partial(_read_unindexed, params), scope, heavy=True)
 
-    async def count_unindexed(self, model_id: str | None = None, *, scope: Scope) -> int:
-        """Count the messages that `unindexed_messages` would return, up to 10,000."""
-        params = self._unindexed_params(model_id, scope, any_model=True) | {"after": 0, "limit": MAX_COUNTED}
+    async def count_unindexed(
+        self,
+        model_id: str | None = None,
+        *,
+        any_model: bool = True,
+        limit: int | None = MAX_COUNTED,
+        scope: Scope,
+    ) -> int:
+        """Count the messages that `unindexed_messages` would return, up to a limit (None: all)."""
+        params = self._unindexed_params(model_id, scope, any_model=any_model) | {
+            "after": 0,
+            "limit": check_limit(limit),
+        }
         rows = await self._query("count_unindexed", params, heavy=True)
         return cast("int", rows[0][0])
 

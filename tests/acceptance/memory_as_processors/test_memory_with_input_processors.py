@@ -22,7 +22,7 @@ async def test_prompt_injection_blocked_before_memory_access(mode: Mode, sqlite_
     embedder, model = Words(), model_of("Hello.", "never said", mode=mode)
     async with Memory(sqlite_url, semantic_recall=True, embedder=embedder, **ADA) as memory:
         await answer(Agent(model, memory=memory), mode, "Hi!")
-        await memory.wait_until_idle()
+        await memory.settled()
     before, asked, read = dump(sqlite_url), [*embedder.asked], [*embedder.read]
     memory = Memory(sqlite_url, semantic_recall=True, embedder=embedder, **ADA)
     agent = Agent(model, input_processors=[PromptInjectionDetector(strategy="block"), memory])
@@ -42,9 +42,9 @@ async def test_normalized_input_used_for_semantic_search(store: Store, mode: Mod
     async with Memory(store, semantic_recall=True, embedder=embedder, **ADA) as memory:
         agent = Agent(model_of("Here.", mode=mode), memory=memory, input_processors=[UnicodeNormalizer()])
         await answer(agent, mode, "I put it into a drawer.")
-        await memory.wait_until_idle()
+        await memory.settled()
         result = await answer(agent, mode, "Find the \ufb01le")
-        await memory.wait_until_idle()
+        await memory.settled()
         saved = await memory.get_messages()
     assert embedder.asked[-1] == "Find the file"
     assert not any("\ufb01" in text for text in embedder.asked + embedder.read)

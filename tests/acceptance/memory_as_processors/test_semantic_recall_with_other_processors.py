@@ -31,7 +31,7 @@ async def memory(store: Store) -> AsyncGenerator[tuple[Memory, Words]]:
         thread_id="now",
     ) as found:
         await found.save_messages(GUIDE, thread_id="old")
-        await found.wait_until_idle()
+        await found.settled()
         yield found, embedder
 
 

@@ -34,7 +34,7 @@ async def _fill(url: str, embedder: object, *users: str, texts: tuple[str, ...] 
                 thread_id="trip",
             )
         if embedder is not None:
-            await memory.wait_until_idle()
+            await memory.settled()
 
 
 def models(url: str, user: str = "ada") -> list[str]:
@@ -224,18 +224,18 @@ def test_reindex_goes_on_where_it_was_broken_off(sqlite_url: str) -> None:
 
 
 async def _reindex(store: Store, embedder: Words, *, break_off: bool) -> int:
-    shares: list[float] = []
+    counts: list[int] = []
 
-    def show(label: str, share: float) -> None:
-        assert label in {"user ada", "done"}
-        shares.append(share)
+    def show(done: int, total: int) -> None:
+        assert done <= total
+        counts.append(done)
         if break_off:
             raise KeyboardInterrupt
 
     users = await users_of(store, 1)
     done = await reindex(store, as_embedder(embedder), users, tenant_id=1, show=show)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
+    assert counts == sorted(counts)
+    assert counts[-1] == done.messages
     return done.messages
 
 

@@ -33,7 +33,7 @@ async def filled(store: Store, embedder: object | None = None, *texts: str) -> N
     async with memory_of(store, embedder or Words(), semantic_recall=True) as memory:
         for text in texts or (SAID,):
             await memory.add_message("user", text)
-        await memory.wait_until_idle()
+        await memory.settled()
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ async def test_text_is_searched_when_the_vector_of_a_question_is_wrong(
 
 @pytest.mark.parametrize("answer", [[[NAN] * 16], [[1.0] * 8], [[1.0] * 16] * 2, [], None, "x"])
 async def test_message_is_found_by_words_when_its_own_vector_is_wrong(store: Store, answer: object) -> None:
-    """No wrong vector is stored; `wait_until_idle` raises the error."""
+    """No wrong vector is stored; `settled` raises the error."""
     embedder = Wrong(documents="none" if answer is None else answer)
     async with memory_of(store, embedder, semantic_recall=True) as memory:
         await memory.add_message("user", SAID)
         with pytest.raises(EmbedderError, match="the embedder 'words' gave"):
-            await memory.wait_until_idle()
+            await memory.settled()
         assert [hit.text for hit in await memory.query("cello")] == [SAID]
     assert (await store.search_rows(scope=ADA)).vectors == []
 
@@ -152,7 +152,7 @@ async def test_going_back_helps_when_the_embedder_was_changed_by_mistake(store: 
         with pytest.raises(EmbedderChangedError):
             await memory.query("cello")
         with pytest.raises(EmbedderChangedError):
-            await memory.wait_until_idle()
+            await memory.settled()
     async with memory_of(store, Words()) as memory:
         assert len(await memory.query("cello")) == 2
 

@@ -53,7 +53,7 @@ async def test_saving_does_not_wait_for_the_embedder(store: Store, held: tuple[M
     assert [hit.text for hit in await memory.query("cello")] == ["The cello is in the attic."]
     assert await embedded(store) == 0
     embedder.go_on.set()
-    await memory.wait_until_idle()
+    await memory.settled()
     assert await embedded(store) == 1
     (hit,) = await memory.query("cello", explain=True)
     assert hit.why is not None
@@ -80,7 +80,7 @@ async def test_deleted_message_stays_deleted_when_it_was_being_embedded(
     await embedder.reached.wait()
     await REMOVALS[removal](memory, store)
     embedder.go_on.set()
-    await memory.wait_until_idle()
+    await memory.settled()
     rows = await store.search_rows(scope=ADA)
     assert (rows.rows, rows.vectors) == ([], [])
     assert len(await memory.query("cello")) == 0
@@ -96,7 +96,7 @@ async def test_erased_messages_stay_erased_when_the_user_returns_at_once(
     await store.erase(scope=ADA)
     await memory.add_message("user", "I like trains.")
     embedder.go_on.set()
-    await memory.wait_until_idle()
+    await memory.settled()
     assert await embedded(store) == 1
     assert [hit.text for hit in await memory.query("What about the cello, or trains?")] == ["I like trains."]
 
@@ -110,7 +110,7 @@ async def test_the_others_are_embedded_when_one_is_deleted_meanwhile(
     await embedder.reached.wait()
     await memory.delete_messages(["m1"])
     embedder.go_on.set()
-    await memory.wait_until_idle()
+    await memory.settled()
     assert await embedded(store) == 2
 
 
@@ -120,9 +120,9 @@ async def test_all_messages_have_vectors_when_settled(store: Store, count: int) 
     embedder = Words()
     async with memory_of(store, embedder) as memory:
         await memory.save_messages([Message("user", f"Message {n}.") for n in range(count)])
-        await memory.wait_until_idle()
+        await memory.settled()
         await memory.add_message("assistant", "And one more.")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await embedded(store) == count + 1
         assert len(embedder.read) == count + 1
 
@@ -134,7 +134,7 @@ async def test_every_user_is_served_when_many_save_at_once(store: Store) -> None
         await asyncio.gather(
             *(memory.add_message("user", f"I am {user}.", resource_id=user) for user in users)
         )
-        await memory.wait_until_idle()
+        await memory.settled()
         for user in users:
             assert len((await store.search_rows(scope=Scope(None, user))).vectors) == 1
 
@@ -143,7 +143,7 @@ async def test_turn_of_an_agent_is_embedded_when_it_was_saved(store: Store) -> N
     """The question and the answer of a run get vectors without a search."""
     async with memory_of(store, Words()) as memory:
         await Agent(ScriptedModel("It is in the attic."), memory=memory).generate("Where is it?")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await embedded(store) == 2
 
 
@@ -156,12 +156,12 @@ async def test_settled_raises_the_error_of_the_embedder(
         with caplog.at_level(logging.WARNING, "recollect"):
             await memory.add_message("user", "The cello is in the attic.")
             with pytest.raises(EmbedderError, match="no route to the embedder"):
-                await memory.wait_until_idle()
+                await memory.settled()
         assert "messages wait for their vectors" in caplog.text
-        await memory.wait_until_idle()
+        await memory.settled()
         embedder.documents = False
         assert len(await memory.query("cello")) == 1
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await embedded(store) == 1
 
 
@@ -175,7 +175,7 @@ async def test_settled_raises_nothing_when_the_embedder_recovered_meanwhile(
         await until(lambda: "messages wait for their vectors" in caplog.text)
         embedder.documents = False
         await memory.add_message("user", "The violin too.")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await embedded(store) == 2
 
 
@@ -192,7 +192,7 @@ async def test_no_task_is_left_when_closed_while_embedding(store: Store) -> None
     assert await embedded(store) == 0
     async with memory_of(store, Words()) as later:
         assert len(await later.query("cello")) == 1
-        await later.wait_until_idle()
+        await later.settled()
         assert await embedded(store) == 1
 
 
@@ -201,7 +201,7 @@ async def test_memory_works_again_when_it_was_closed(store: Store) -> None:
     memory = memory_of(store, Words())
     for count in (1, 2):
         await memory.add_message("user", "The cello is in the attic.")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await embedded(store) == count
         await memory.close()
 
@@ -210,7 +210,7 @@ async def test_no_database_is_made_when_an_unused_memory_settles_and_closes(tmp_
     """Nothing was saved and nothing searched, so nothing is opened."""
     memory = Memory(f"sqlite:///{tmp_path}/never.db", semantic_recall=True)
     assert Agent(ScriptedModel("hi"), memory=memory)
-    await memory.wait_until_idle()
+    await memory.settled()
     await memory.close()
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - nobody is held up
 
@@ -220,7 +220,7 @@ async def test_wordless_messages_are_not_looked_for_at_every_search(sqlite_url: 
     async with Memory(sqlite_url, semantic_recall=True, embedder=Words(), resource_id="ada") as memory:
         await memory.add_message("user", "The cello is in the attic.")
         await memory.add_message("user", "\U0001f600")
-        await memory.wait_until_idle()
+        await memory.settled()
     handle = StoreHandle(sqlite_url)
     recaller = Recaller(handle, as_embedder(Words()))
     assert len(await recaller.search("cello", RecallSettings(top_k=1), scope=ADA)) == 1
@@ -234,7 +234,7 @@ async def test_memory_of_a_user_is_embedded_by_its_segments_when_long(store: Sto
     text = f"{filler}\n\nThe cello is in the attic.\n\n{filler}"
     async with memory_of(store, Words(dimensions=256)) as memory:
         await memory.add_message("user", text)
-        await memory.wait_until_idle()
+        await memory.settled()
         (hit,) = await memory.query("cello attic")
     assert hit.segment is not None
     assert "The cello is in the attic." in hit.text

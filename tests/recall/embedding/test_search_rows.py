@@ -81,7 +81,7 @@ async def test_all_rows_are_stored_when_the_background_work_is_done(store: Store
         await store.append_turn([Message("user", text) for text in texts], scope=ADA)
         assert await store.count_unindexed(model_id, scope=ADA) == len(texts)
         await memory.query("cello")
-        await memory.wait_until_idle()
+        await memory.settled()
     assert await store.count_unindexed(model_id, scope=ADA) == 0
     found = await store.search_rows(scope=ADA)
     terms = [analyse(text) for text in texts]
@@ -99,13 +99,13 @@ async def test_another_memory_reads_the_stored_rows_without_analysing(
     first, second = Words(), Words()
     async with memory_of(sqlite_url, first) as memory:
         await memory.save_messages([Message("user", CELLO), Message("user", TRAIN)])
-        await memory.wait_until_idle()
+        await memory.settled()
     async with open_store(sqlite_url) as store:
         before = await store.search_rows(scope=ADA)
     analysed = AnalysedTexts(monkeypatch)
     async with memory_of(sqlite_url, second) as memory:
         (hit,) = await memory.query("cello", top_k=1, explain=True, message_range=0)
-        await memory.wait_until_idle()
+        await memory.settled()
     assert hit.why is not None
     assert hit.why.vector_score is not None
     assert (first.read, second.read, analysed.texts) == ([CELLO, TRAIN], [], [])
@@ -133,7 +133,7 @@ async def test_search_by_words_stores_terms_and_loads_no_vectors(store: Store) -
     """A memory without an embedder writes the terms of what others saved, and leaves vectors alone."""
     async with memory_of(store, Words()) as memory:
         await memory.add_message("user", CELLO)
-        await memory.wait_until_idle()
+        await memory.settled()
     await store.append_turn([Message("user", TRAIN)], scope=ADA)
     recaller = Recaller(StoreHandle(store), None)
     assert await search(recaller, "train") == [TRAIN]
@@ -165,20 +165,23 @@ async def test_terms_are_stored_when_the_embedder_is_broken(store: Store) -> Non
     async with memory_of(store, embedder) as memory:
         await memory.save_messages([Message("user", f"Message {n}.") for n in range(70)])
         with pytest.raises(EmbedderError):
-            await memory.wait_until_idle()
+            await memory.settled()
         assert await store.count_unindexed(scope=ADA) == 0
         assert await store.count_unindexed("words", scope=ADA) == 70
+        assert [await store.count_unindexed("words", limit=n, scope=ADA) for n in (5, None)] == [5, 70]
         embedder.documents = False
         await memory.query("message")
-        await memory.wait_until_idle()
+        await memory.settled()
         assert await store.count_unindexed("words", scope=ADA) == 0
+        assert await store.count_unindexed("other", scope=ADA) == 0
+        assert await store.count_unindexed("other", any_model=False, scope=ADA) == 70
 
 
 async def test_other_rows_stay_when_a_message_is_deleted(store: Store) -> None:
     """The search rows of the deleted message go, and no others."""
     async with memory_of(store, Words()) as memory:
         await memory.save_messages([Message("user", f"Message {n}.", id=f"m{n}") for n in range(5)])
-        await memory.wait_until_idle()
+        await memory.settled()
         before = await store.search_rows(scope=ADA)
         await memory.delete_messages(["m2"])
     after = await store.search_rows(scope=ADA)
@@ -217,7 +220,7 @@ async def test_table_has_no_row_of_messages_that_were_deleted_while_embedding(
         await REMOVALS[removal](store)
         assert count_rows(url) == 0
         embedder.go_on.set()
-        await memory.wait_until_idle()
+        await memory.settled()
     assert count_rows(url) == 0
 
 
@@ -240,7 +243,7 @@ async def test_nothing_is_logged_when_the_store_is_closed_first(
     await embedder.reached.wait()
     await store.close()
     embedder.go_on.set()
-    await memory.wait_until_idle()
+    await memory.settled()
     await memory.close()
     assert caplog.text == ""
 

@@ -124,7 +124,7 @@ async def test_concurrent_searches_are_right_while_others_save(store: Store) -> 
             *(save_and_search(f"user{n % 4}", 5) for n in range(4)), save_and_search("user0x", 12)
         )
         await asyncio.gather(*(memory.query("cello", resource_id="user0") for _ in range(20)))
-        await memory.wait_until_idle()
+        await memory.settled()
 
 
 async def test_nothing_is_kept_when_an_index_cannot_be_read(store: Store) -> None:

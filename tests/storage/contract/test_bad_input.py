@@ -92,7 +92,7 @@ VALID: dict[str, dict[str, Any]] = {
     "messages_by_number": {"numbers": [1]},
     "search_rows": {"after": 0, "vectors_from": 0, "vectors_of": [1], "limit": 1},
     "unindexed_messages": {"model_id": "m", "after": 0, "limit": 1, "any_model": True},
-    "count_unindexed": {"model_id": "m"},
+    "count_unindexed": {"model_id": "m", "any_model": True, "limit": 1},
     "numbers_with_metadata": {"metadata": {"a": 1}},
     "put_search_rows": {
         "messages": [replace(TERMS, vectors=[bytes(4)])],
@@ -168,7 +168,7 @@ WRONG: dict[str, dict[str, Values]] = {
         "limit": NUMBERS,
     },
     "unindexed_messages": {"model_id": IDS, "after": NO_NUMBER, "limit": (*NO_NUMBER, 1001)},
-    "count_unindexed": {"model_id": IDS},
+    "count_unindexed": {"model_id": IDS, "limit": NUMBERS},
     "numbers_with_metadata": {"metadata": (None, *NOT_OBJECTS, *NOT_JSON, {"a": []}, {"a": {}}, {"a": (1,)})},
     "put_search_rows": {
         "messages": WRONG_TERMS,
@@ -199,7 +199,11 @@ WRONG: dict[str, dict[str, Values]] = {
 }
 """The values that each argument refuses; the scope and the lines of an import have tests of their own."""
 
-OTHER_RULES = {"import_": {"lines", "merge"}, "unindexed_messages": {"any_model"}}
+OTHER_RULES = {
+    "import_": {"lines", "merge"},
+    "unindexed_messages": {"any_model"},
+    "count_unindexed": {"any_model"},
+}
 OF_THE_WHOLE_STORE = ("close", "ping", "purge")
 OF_A_TENANT = ("delete_message_number", "list_users")
 OF_ONE_THREAD = (

@@ -1,12 +1,14 @@
 """`recollect recall`: what memory finds for a question, and why."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from json import loads
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from recollect.cli.data.vectors import finish_vectors
 from recollect.cli.options import (
     App,
     Json,
@@ -19,7 +21,7 @@ from recollect.cli.options import (
     require_database,
 )
 from recollect.cli.output import make_console, make_printable, write_json
-from recollect.errors import InvalidArgumentError
+from recollect.errors import EmbedderError, InvalidArgumentError, MissingExtraError
 from recollect.recall.settings import DEFAULT_THRESHOLD, RecallSettings
 from recollect.scope import DEFAULT_THREAD, UNSET, Scope
 from recollect.storage.opening import StoreHandle
@@ -156,6 +158,8 @@ async def _search(
     handle = StoreHandle(url)
     recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
     try:
+        with suppress(EmbedderError, MissingExtraError):  # the search says what is wrong
+            await finish_vectors(recaller, scope, await handle.get())
         return await recaller.search(question, settings, scope=scope, explain=explain, filters=filters)
     finally:
         await recaller.close()

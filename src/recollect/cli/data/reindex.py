@@ -1,18 +1,17 @@
 """`recollect reindex`: embeds all messages again after a change of embedder."""
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli.options import Json, StoreUrl, System, Tenant, choose_tenant, require_database
-from recollect.cli.output import progress_bar, write_json, write_lines
+from recollect.cli.output import message_bar, write_json, write_lines
 from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
-    from recollect.recall.embedding.indexer import ReindexResult
+    from recollect.recall.embedding.indexer import Progress, ReindexResult
 
 Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
 Model = Annotated[
@@ -37,7 +36,7 @@ def reindex(  # noqa: PLR0917 - one for each option
     You can stop it and run it again; it continues where it stopped.
     """
     owner, found = choose_tenant(tenant, system=system), require_database(store)
-    with progress_bar() as show:
+    with message_bar() as show:
         done = asyncio.run(_reindex(found, owner, user, embedder, show))
     if json:
         write_json({"users": done.users, "messages": done.messages})
@@ -46,7 +45,7 @@ def reindex(  # noqa: PLR0917 - one for each option
 
 
 async def _reindex(
-    url: str, tenant: str | None, user: str | None, model: str | None, show: Callable[[str, float], None]
+    url: str, tenant: str | None, user: str | None, model: str | None, show: "Progress"
 ) -> "ReindexResult":
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
     from recollect.recall.embedding.indexer import reindex, users_of

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.data.vectors import finish_vectors
 from recollect.cli.options import (
     Json,
     StoreUrl,
@@ -17,8 +18,9 @@ from recollect.cli.options import (
     run_in_store,
 )
 from recollect.cli.output import say, write_json, write_lines
-from recollect.errors import InvalidArgumentError
+from recollect.errors import EmbedderError, InvalidArgumentError, MissingExtraError
 from recollect.scope import Scope
+from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
@@ -52,6 +54,9 @@ def _write_file(path: Path, lines: list[str]) -> None:
 
 File = Annotated[str, typer.Argument(help="The file that was exported, or - for the standard input.")]
 Merge = Annotated[bool, typer.Option("--merge", help="Add to what is already stored about the user.")]
+TextOnly = Annotated[
+    bool, typer.Option("--text-only", help="Write no vectors: for a program with an embedder of its own.")
+]
 
 
 def import_(  # noqa: PLR0917 - one for each option
@@ -61,9 +66,13 @@ def import_(  # noqa: PLR0917 - one for each option
     tenant: Tenant = None,
     system: System = False,
     merge: Merge = False,
+    text_only: TextOnly = False,
     json: Json = False,
 ) -> None:
-    """Import an exported file into a user, who may be another one; if a line is wrong, import nothing."""
+    """Import an exported file into a user, who may be another one; if a line is wrong, import nothing.
+
+    Afterwards the built-in embedder, if it is installed, makes the vectors by which search knows meanings.
+    """
     scope = Scope(choose_tenant(tenant, system=system), user)
     url, lines = resolve_database(store), _read(file)
     counts = run_in_store(url, lambda opened: opened.import_(lines, merge=merge, scope=scope))
@@ -73,6 +82,24 @@ def import_(  # noqa: PLR0917 - one for each option
         write_lines(
             f"Imported into user {user!r}:", *(f"  {kind}: {count}" for kind, count in counts.items())
         )
+    if not text_only:
+        run_in_store(url, lambda opened: _embed(opened, scope))
+
+
+async def _embed(store: Store, scope: Scope) -> None:
+    """Make the vectors of what was imported; if that fails, search goes by words until `reindex` does it."""
+    from recollect.recall.embedding.embedder import default_embedder
+    from recollect.recall.recaller import Recaller
+
+    try:
+        recaller = Recaller(StoreHandle(store), default_embedder())
+        await finish_vectors(recaller, scope, store)
+    except MissingExtraError as error:
+        say(
+            f"Search knows the messages by their words alone; for meanings {error}, then `recollect reindex`."
+        )
+    except EmbedderError as error:
+        say(f"Search knows the messages by their words alone: {error}")
 
 
 def _read(file: str) -> list[str]:

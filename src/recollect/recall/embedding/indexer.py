@@ -1,7 +1,8 @@
 """Writes the search rows of stored messages: new ones in the background, all of them for a new embedder.
 
 Saving waits neither for the analyser nor for the embedder; until a message has its rows, search reads its
-text, and until it has its vector, search finds it by its words. The store knows which messages lack
+text, and until it has its vector, search finds it by its words. A search has the newest messages embedded
+ahead of the queue, and waits a moment for them. The store knows which messages lack
 something. So a process that ends early loses nothing: the next process that saves or searches for the user
 continues. `reindex` skips messages that have a vector of the new model, so an interrupted run continues where
 it stopped.
@@ -15,7 +16,8 @@ import logging
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
 
 from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, RecollectError, StoreMisuseError
@@ -33,9 +35,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("recollect")
 
+Progress: TypeAlias = "Callable[[int, int], None]"
+"""Is called with the number of messages that are done, and of all."""
+
 MESSAGES_AT_ONCE = 32
 """How many messages are embedded and written in one batch."""
 
+_FEW_AT_ONCE = 4  # in a batch that a search waits for: two turns, in time even on a busy machine
+_PROGRESS_SECONDS = 0.1  # between two reports of progress
 _MAX_USERS = 10_000  # whose progress and errors are remembered
 _MAX_FAILURES = 3  # if so many messages fail in a row, the embedder counts as broken
 _Key = tuple[str, str]
@@ -49,7 +56,13 @@ class Indexer:
         self._waiting: OrderedDict[_Key, tuple[Store, Scope]] = OrderedDict()
         self._done_up_to: OrderedDict[_Key, int] = OrderedDict()
         self._terms_up_to: OrderedDict[_Key, int] = OrderedDict()
+        self._tried_up_to: OrderedDict[_Key, int] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
+        self._current: tuple[Store, Scope] | None = None
+        self._ahead: dict[_Key, asyncio.Task[None]] = {}
+        # One batch of a user at a time: otherwise a search and the background would embed the same messages.
+        self._locks: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
+        self._indexed = 0
         self._errors: dict[_Key, RecollectError] = {}
 
     @property
@@ -62,7 +75,7 @@ class Indexer:
 
         Returns False when too many wait already: then the user's next search does it.
         """
-        key = (scope.tenant_key, scope.user_id)
+        key = _make_key(scope)
         if len(self._waiting) >= _MAX_USERS and key not in self._waiting:
             return False
         self._waiting[key] = (store, scope)
@@ -70,25 +83,98 @@ class Indexer:
             self._task = asyncio.get_running_loop().create_task(self._work())
         return True
 
-    async def wait_until_idle(self) -> None:
+    def embed_newest(
+        self, numbers: Sequence[int], scope: Scope, store: Store, *, seconds: float
+    ) -> asyncio.Task[None] | None:
+        """Embed a user's messages ahead of the queue, the newest first, as many as fit into the time.
+
+        Returns the task, or None if there is nothing that was not tried before. The batch that is under way
+        when the time is over goes on, so the caller need not wait for it.
+        """
+        key, embedder = _make_key(scope), self._embedder
+        if embedder is None or not numbers:
+            return None
+        if key not in self._ahead and numbers[-1] > self._tried_up_to.get(key, 0):
+            _remember(self._tried_up_to, key, numbers[-1])
+            work = self._embed_newest(embedder, numbers, scope, store, seconds)
+            self._ahead[key] = task = asyncio.get_running_loop().create_task(work)
+            task.add_done_callback(lambda _: self._ahead.pop(key, None))
+        return self._ahead.get(key)
+
+    async def wait_until_idle(self, progress: Progress | None = None) -> None:
         """Wait until all scheduled users are done; raise the embedder's last error, if any."""
-        while self._task is not None and not self._task.done():
-            await asyncio.shield(self._task)
+        if progress is not None:
+            await self._report(progress)
+        while running := self._list_running():
+            await asyncio.gather(*map(asyncio.shield, running))
         if self._errors:
             _, error = self._errors.popitem()
             self._errors.clear()
             raise error
 
+    def forget_error(self, scope: Scope) -> None:
+        """Forget what the embedder raised for a user, because something else has helped."""
+        self._errors.pop(_make_key(scope), None)
+
     async def close(self) -> None:
         """Stop; the next process or search continues."""
         self._waiting.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        running = self._list_running()
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _list_running(self) -> list[asyncio.Task[None]]:
+        own = [] if self._task is None or self._task.done() else [self._task]
+        return [*own, *self._ahead.values()]
+
+    async def _report(self, progress: Progress) -> None:
+        """Report how far the work is until it is done; the total is what waits now."""
+        before, total = self._indexed, await self._count_waiting()
+        done = -1
+        while total and (running := self._list_running()):
+            if (now := min(self._indexed - before, total)) > done:
+                done = now
+                progress(done, total)
+            await asyncio.wait(running, timeout=_PROGRESS_SECONDS)
+        if total and not self._errors:
+            progress(total, total)
+
+    async def _count_waiting(self) -> int:
+        model_id = None if self._embedder is None else self._embedder.model_id
+        waiting = {_make_key(scope): (store, scope) for store, scope in self._waiting.values()}
+        if self._current is not None:
+            waiting[_make_key(self._current[1])] = self._current
+        total = 0
+        for store, scope in waiting.values():
+            with suppress(StoreMisuseError):  # closed meanwhile: then the work ends too
+                total += await store.count_unindexed(model_id, limit=None, scope=scope)
+        return total
+
+    def _get_lock(self, key: _Key) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    async def _embed_newest(
+        self, embedder: CheckedEmbedder, numbers: Sequence[int], scope: Scope, store: Store, seconds: float
+    ) -> None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        try:
+            for end in range(len(numbers), 0, -_FEW_AT_ONCE):
+                before = numbers[max(0, end - _FEW_AT_ONCE)] - 1
+                async with self._get_lock(_make_key(scope)):
+                    waiting = await _read_unindexed(embedder, scope, store, after=before, limit=_FEW_AT_ONCE)
+                    stored = await index_messages(embedder, waiting, scope, store) if waiting.messages else 0
+                self._indexed += stored
+                if clock() >= until:
+                    break
+        except RecollectError as error:  # the background meets it again, and reports it
+            _log.debug("a search goes on without new vectors: %s", error)
 
     async def _work(self) -> None:
         while self._waiting:
             key, (store, scope) = self._waiting.popitem(last=False)
+            self._current = (store, scope)
             try:
                 await self._index_user(key, scope, store)
                 self._errors.pop(key, None)  # a later success clears an earlier error
@@ -100,6 +186,8 @@ class Indexer:
                 _log.warning("messages wait for their %s: %s", waiting_for, error)
                 with suppress(RecollectError):  # of the store, which the next one meets again
                     await self._index_terms(key, scope, store)
+            finally:
+                self._current = None
 
     def _keep_error(self, key: _Key, error: RecollectError) -> None:
         self._errors[key] = error
@@ -115,43 +203,59 @@ class Indexer:
         after = self._done_up_to.get(key, 0)
         rejected: EmbedderError | None = None
         while True:
-            waiting = await store.unindexed_messages(
-                embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, scope=scope
-            )
-            if not waiting.messages:
-                break
-            # Vectors of two models cannot be compared: the old ones stay until `reindex` replaces them all.
-            if waiting.newest_model is not None:
-                check_same_model(waiting.newest_model, embedder.model_id, embedder.dimensions)
-            try:
-                stored = await index_messages(embedder, waiting, scope, store)
-            except EmbedderError as error:
-                rejected = await _index_one_by_one(embedder, waiting, scope, store, error)
-                stored = len(waiting.messages)
+            if ahead := self._ahead.get(key):  # a search waits for it
+                await asyncio.wait([ahead])
+            async with self._get_lock(key):
+                waiting = await _read_unindexed(embedder, scope, store, after=after, limit=MESSAGES_AT_ONCE)
+                if not waiting.messages:
+                    break
+                try:
+                    stored = await index_messages(embedder, waiting, scope, store)
+                except EmbedderError as error:
+                    rejected = await _index_one_by_one(embedder, waiting, scope, store, error)
+                    stored = len(waiting.messages)
+            self._indexed += stored
             # Fewer are stored if a message was deleted meanwhile; then the batch is read again.
             if stored == len(waiting.messages):
                 after = waiting.messages[-1].number
                 if rejected is None:
-                    self._remember_done(key, after)
+                    _remember(self._done_up_to, key, after)
         if rejected is not None:
             raise rejected
 
     async def _index_terms(self, key: _Key, scope: Scope, store: Store) -> None:
         """Store the terms of all messages of a user that lack them, from where it ended the last time."""
-        after = self._terms_up_to.pop(key, 0)
+        after = self._terms_up_to.get(key, 0)
         while (waiting := await store.unindexed_messages(None, after=after, scope=scope)).messages:
-            await index_messages(None, waiting, scope, store)
+            stored = await index_messages(None, waiting, scope, store)
+            self._indexed += stored  # after the await: a search may have counted meanwhile
             after = waiting.messages[-1].number
-        self._terms_up_to[key] = after
-        if len(self._terms_up_to) > _MAX_USERS:
-            self._terms_up_to.popitem(last=False)
+        _remember(self._terms_up_to, key, after)
 
-    def _remember_done(self, key: _Key, number: int) -> None:
-        """Remember that all messages up to a number are done, so that the next read starts there."""
-        self._done_up_to[key] = number
-        self._done_up_to.move_to_end(key)
-        if len(self._done_up_to) > _MAX_USERS:
-            self._done_up_to.popitem(last=False)
+
+def _make_key(scope: Scope) -> _Key:
+    return scope.tenant_key, scope.user_id
+
+
+def _remember(up_to: OrderedDict[_Key, int], key: _Key, number: int) -> None:
+    """Remember up to which message of a user something was done; too many users forget the oldest."""
+    up_to[key] = number
+    up_to.move_to_end(key)
+    if len(up_to) > _MAX_USERS:
+        up_to.popitem(last=False)
+
+
+async def _read_unindexed(
+    embedder: CheckedEmbedder, scope: Scope, store: Store, *, after: int, limit: int
+) -> UnindexedMessages:
+    """Read messages that lack a vector; raise if the user's newest vector is of another model.
+
+    Vectors of two models cannot be compared: the old ones stay until `reindex` replaces them all.
+    """
+    waiting = await store.unindexed_messages(embedder.model_id, after=after, limit=limit, scope=scope)
+    if waiting.messages and waiting.newest_model is not None:
+        check_same_model(waiting.newest_model, embedder.model_id, embedder.dimensions)
+    return waiting
 
 
 async def _index_one_by_one(
@@ -238,38 +342,40 @@ async def reindex(
     users: Sequence[str],
     *,
     tenant_id: TenantId,
-    show: Callable[[str, float], None],
+    show: Progress,
 ) -> ReindexResult:
     """Replace the vectors of all messages of some users by vectors of the embedder's model."""
+    scopes = [Scope(tenant_id, user_id) for user_id in users]
+    total = 0
+    for scope in scopes:
+        total += await store.count_unindexed(embedder.model_id, any_model=False, limit=None, scope=scope)
     done = ReindexResult()
-    for number, user_id in enumerate(users):
-        scope = Scope(tenant_id, user_id)
-        total = await store.count_user_history(scope=scope)
 
-        def tick(share: float, number: int = number, user_id: str = user_id) -> None:
-            show(f"user {user_id}", (number + share) / len(users))
+    def count(stored: int) -> None:
+        done.messages += stored
+        show(min(done.messages, total), total)
 
-        done.messages += await _reindex_user(store, embedder, scope, total, tick)
+    for scope in scopes:
+        await _reindex_user(store, embedder, scope, count)
         done.users += 1
-    show("done", 1)
+    show(total, total)
     return done
 
 
 async def _reindex_user(
-    store: Store, embedder: CheckedEmbedder, scope: Scope, total: int, tick: Callable[[float], None]
-) -> int:
-    written = after = 0
+    store: Store, embedder: CheckedEmbedder, scope: Scope, count: Callable[[int], None]
+) -> None:
+    after = 0
     while True:
         waiting = await store.unindexed_messages(
             embedder.model_id, after=after, limit=MESSAGES_AT_ONCE, any_model=False, scope=scope
         )
         if not waiting.messages:
-            return written
+            return
         stored = await index_messages(embedder, waiting, scope, store, replace=True)
-        written += stored
         if stored == len(waiting.messages):
             after = waiting.messages[-1].number  # otherwise a message was deleted meanwhile: read again
-        tick(min(1.0, written / max(total, 1)))
+        count(stored)
 
 
 async def users_of(store: Store, tenant_id: TenantId) -> list[str]:

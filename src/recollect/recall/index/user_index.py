@@ -37,6 +37,7 @@ NO_ROW = -1
 _NO_PLACE = -1
 _SAME = 0.97  # a cosine; texts that differ in a word or two are above it
 _BATCH = 256
+_REINDEX = "run `recollect reindex`, or `await memory.reindex()` with a custom embedder"
 _LONGER = 2  # an assistant writes at least so many times as much as its user
 
 
@@ -53,13 +54,12 @@ def check_same_model(stored: VectorModel, model_id: str, dimensions: int | None)
     if stored.model_id != model_id:
         raise EmbedderChangedError(
             f"stored vectors are of {stored.model_id!r}, the embedder is {model_id!r}; "
-            "run `recollect reindex`, or go back to the previous embedder"
+            f"{_REINDEX}, or go back to the previous embedder"
         )
     if stored.dimensions != (dimensions or stored.dimensions):
         raise EmbedderChangedError(
             f"stored vectors of {model_id!r} have {stored.dimensions} dimensions, the embedder's have "
-            f"{dimensions}; give it a model_id of its own and run `recollect reindex`, or go back to "
-            "the previous embedder"
+            f"{dimensions}; give it a model_id of its own and {_REINDEX}, or go back to the previous embedder"
         )
 
 
@@ -116,9 +116,14 @@ class UserIndex:
         return self._place_of != _NO_PLACE
 
     @property
+    def lacks_vector(self) -> NDArray[np.bool_]:
+        """Which messages have words and no vector."""
+        return ~self.has_vector & (self.words > 0)
+
+    @property
     def numbers_without_vector(self) -> NDArray[np.int64]:
         """The numbers of the messages that have words and no vector, in order."""
-        return self.numbers[~self.has_vector & (self.words > 0)]
+        return self.numbers[self.lacks_vector]
 
     @cached_property
     def is_chat_with_assistant(self) -> bool:

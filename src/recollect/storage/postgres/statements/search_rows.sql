@@ -49,7 +49,7 @@ WHERE {the_user} AND {conversation} AND messages.number > %(after)s AND {unexpir
 SELECT messages.number, messages.text {unindexed} ORDER BY messages.number LIMIT %(limit)s
 
 -- name: count_unindexed
-SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT %(limit)s) AS found
+SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT %(limit)s::bigint) AS found
 
 -- name: newest_model
 -- Which model made the user's newest vector, and its number of bytes.

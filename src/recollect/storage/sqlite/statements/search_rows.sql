@@ -44,7 +44,7 @@ WHERE messages.owner = {owner} AND {conversation} AND messages.number > :after A
 SELECT messages.number, messages.text {unindexed} ORDER BY messages.number LIMIT :limit
 
 -- name: count_unindexed
-SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT :limit)
+SELECT count(*) FROM (SELECT 1 {unindexed} LIMIT coalesce(:limit, -1))
 
 -- name: newest_model
 -- Which model made the user's newest vector, and its number of bytes.
