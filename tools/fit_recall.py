@@ -2,7 +2,8 @@
 
 The files are chats with labelled questions, in the format that the benchmark of recall reads. Give chats of
 both kinds, between people and with an assistant: weights that were fitted on one kind are bad for the other.
-Each kind counts half, each file of a kind alike.
+Each kind counts half, each file of a kind alike. Searches by words alone have weights for each kind, because
+fitted together they find less in chats with an assistant than BM25 over what the user said.
 
 A linear ranker: of each question, every message of the evidence is compared with messages that are none, the
 hardest and some at random, by a softmax. Questions that name a speaker are there a second time without the
@@ -31,7 +32,7 @@ from recollect.recall.embedding.embedder import default_embedder
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import UserIndex
 from recollect.recall.question import parse_question
-from recollect.recall.ranking import make_features, read_weights
+from recollect.recall.ranking import HYBRID, choose_words_weights, make_features, read_weights
 from recollect.recall.recaller import Recaller
 from recollect.storage.opening import StoreHandle
 from recollect.storage.store import Store
@@ -136,7 +137,9 @@ async def _compute(
     found: list[tuple[str, Asked]] = []
     for question in [parsed] if not names else [parsed, replace(parsed, text=rephrased)]:
         for system, wanted in _choose_features().items():
-            features = make_features(index, question, vector if system == "hybrid" else None).compute(rows)
+            if system not in (HYBRID, choose_words_weights(with_assistant=index.is_chat_with_assistant)):
+                continue
+            features = make_features(index, question, vector if system == HYBRID else None).compute(rows)
             matrix = np.stack([features[name] for name in wanted], axis=1).astype(np.float64)
             weights = np.array([read_weights()[system][name] for name in wanted])
             found.append(

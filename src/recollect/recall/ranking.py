@@ -32,10 +32,18 @@ if TYPE_CHECKING:
 CANDIDATES = 400
 """How many rows are scored by features; at least twice what a search can return."""
 
+HYBRID = "hybrid"
+"""The name of the weights for searches by words and by meaning."""
+
+
+def choose_words_weights(*, with_assistant: bool) -> str:
+    """Return the name of the weights for searches by words alone, in one of the two kinds of chat."""
+    return "words with an assistant" if with_assistant else "words"
+
 
 @cache
 def read_weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weights of the features: of searches by words and meaning ("hybrid"), and by "words"."""
+    """Return the weights of the features for each kind of search."""
     return json.loads(resources.files("recollect.recall").joinpath("weights.json").read_text("utf-8"))
 
 
@@ -101,7 +109,8 @@ def rank(
     """
     features = make_features(index, question, vector, visible)
     chosen = features.find_candidates(CANDIDATES + spare, wanted)
-    weights = read_weights()["words" if vector is None else "hybrid"]
+    kind = HYBRID if vector is not None else choose_words_weights(with_assistant=features.is_chat)
+    weights = read_weights()[kind]
     parts = weigh(features.compute(chosen), weights)
     final = np.sum(list(parts.values()), axis=0, dtype=np.float32)
     scores = np.full(len(index), -np.inf, dtype=np.float32)
