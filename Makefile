@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+DATA ?=
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN := .venv/bin
@@ -17,7 +18,7 @@ export PIP_CACHE_DIR := $(CURDIR)/.venv/.pip-cache
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup start test test-long check fix bench bench-check clean
+.PHONY: help setup start test test-long check fix bench bench-check fit-recall clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,9 @@ bench: $(BENCH_STAMP) ## Run every benchmark
 
 bench-check: $(STAMP) ## Run the benchmarks' own tests: that each works, not how fast anything is
 	$(BIN)/pytest $(PYTEST_ARGS) benchmarks/tests
+
+fit-recall: $(STAMP) ## Fit the weights of recall on files of chats (DATA="people.json assistant.json.gz")
+	$(BIN)/python -m tools.fit_recall $(DATA)
 
 clean: ## Remove .venv, caches and build results
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis .coverage build dist
