@@ -2,7 +2,7 @@
 
 The files are chats with labelled questions, in the format that the benchmark of recall reads. Give chats of
 both kinds, between people and with an assistant: weights that were fitted on one kind are bad for the other.
-Each kind counts half, each file of a kind alike. Searches by words alone have weights for each kind, because
+Each kind counts half, each chat of a kind alike. Searches by words alone have weights for each kind, because
 fitted together they find less in chats with an assistant than BM25 over what the user said.
 
 A linear ranker: of each question, every message of the evidence is compared with messages that are none, the
@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ FOLDS = 4
 PENALTY = 10.0
 HARDEST, RANDOM = 120, 60
 CUT = 10
-_QUESTIONS = 300.0  # what all questions of a file weigh together, against the penalty
+_QUESTIONS = 600.0  # what all questions of a kind of chat weigh together, against the penalty
 _ROUNDS = 12
 _SMALL, _NOTHING = 1e-3, 1e-6  # steps, in standardised weights
 
@@ -193,18 +194,16 @@ def _fit(asked: Sequence[Asked]) -> Numbers:
 
 
 def _weigh_questions(asked: Sequence[Asked]) -> list[float]:
-    """Weigh each kind of chat alike, each file of a kind alike, and copies half as much."""
-    kinds = {one.set_name: one.with_assistant for one in asked}
-    counts = {name: sum(one.set_name == name for one in asked) for name in kinds}
-    files = {kind: sum(other == kind for other in kinds.values()) for kind in kinds.values()}
-    return [
-        _QUESTIONS
-        * (0.5 if one.is_copy else 1.0)
-        * (2 / files[kinds[one.set_name]])
-        / counts[one.set_name]
-        / np.sqrt(len(one.evidence))
-        for one in asked
-    ]
+    """Weigh each kind of chat alike, each chat of a kind, each question of a chat, and copies half as much."""
+    chats = Counter((one.set_name, one.chat) for one in asked)
+    kinds = {(one.set_name, one.chat): one.with_assistant for one in asked}
+    sizes = Counter(kinds.values())
+    found: list[float] = []
+    for one in asked:
+        chat = (one.set_name, one.chat)
+        share = (0.5 if one.is_copy else 1.0) / chats[chat] / sizes[kinds[chat]]
+        found.append(_QUESTIONS * share / len(one.evidence))
+    return found
 
 
 def _differentiate(
