@@ -194,7 +194,7 @@ def _fit(asked: Sequence[Asked]) -> Numbers:
 
 
 def _weigh_questions(asked: Sequence[Asked]) -> list[float]:
-    """Weigh each kind of chat alike, each chat of a kind, each question of a chat, and copies half as much."""
+    """Weigh kinds of chat alike, chats of a kind, questions of a chat; and copies half as much."""
     chats = Counter((one.set_name, one.chat) for one in asked)
     kinds = {(one.set_name, one.chat): one.with_assistant for one in asked}
     sizes = Counter(kinds.values())
