@@ -20,7 +20,7 @@ from benchmarks.harness.report import Tick, ignore_progress
 from benchmarks.harness.server import Server
 from benchmarks.sizes import RecallSizes
 from recollect.recall.embedding.embedder import CheckedEmbedder
-from recollect.recall.index.cache import MAX_MESSAGES
+from recollect.recall.index.cache import PAGE
 from recollect.storage.engine import BUSY_SECONDS, Statement
 from recollect.storage.opening import open_store
 from recollect.storage.records import MessageTerms, SearchRow
@@ -83,14 +83,15 @@ def make_owners(messages: int, others: int = 0) -> list[Owner]:
 
 async def add_vectors(store: Store, model_id: str) -> None:
     """Give every message of the user a vector, as if it came from a model."""
-    rows = (await store.search_rows(vectors_from=None, scope=SEARCHED)).rows
     erase_epoch = (await store.unindexed_messages(model_id, limit=1, scope=SEARCHED)).erase_epoch
-    vectors = make_unit_vectors(len(rows)).astype("<f2")
-    items = [_add_vector(row, vector.tobytes()) for row, vector in zip(rows, vectors, strict=True)]
-    for first in range(0, len(items), _BATCH):
-        await store.put_search_rows(
-            items[first : first + _BATCH], model_id=model_id, erase_epoch=erase_epoch, scope=SEARCHED
-        )
+    after: int | None = 0
+    while after is not None:
+        found = await store.search_rows(after=after, vectors_from=None, limit=_BATCH, scope=SEARCHED)
+        vectors = make_unit_vectors(len(found.rows), seed=after).astype("<f2")
+        items = [_add_vector(row, vector.tobytes()) for row, vector in zip(found.rows, vectors, strict=True)]
+        if items:
+            await store.put_search_rows(items, model_id=model_id, erase_epoch=erase_epoch, scope=SEARCHED)
+        after = found.up_to
 
 
 def _add_vector(row: SearchRow, vector: bytes) -> MessageTerms:
@@ -149,5 +150,5 @@ async def _record_reading() -> list[Statement]:
     """Record the statements of the first read of a user's rows."""
     recorder = Recorder(await SqliteEngine.open(MEMORY, BUSY_SECONDS, max_vacuum_bytes=0))
     async with Store(recorder) as store:
-        await store.search_rows(limit=MAX_MESSAGES, scope=SEARCHED)
+        await store.search_rows(vectors_from=1, limit=PAGE, scope=SEARCHED)
     return recorder.transactions[-1]

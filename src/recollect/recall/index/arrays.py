@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 T = TypeVar("T", bound=np.generic)
@@ -33,3 +35,8 @@ def append(values: NDArray[T], new: NDArray[T]) -> NDArray[T]:
         room[:length] = values
     room[length:needed] = new
     return room[:needed]
+
+
+def count_bytes(arrays: Iterable[NDArray[Any]]) -> int:
+    """Return the size of arrays in bytes, with the room in which they can grow."""
+    return sum((array if array.base is None else array.base).nbytes for array in arrays)
