@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = 256 * 1024 * 1024
 """The default memory budget in bytes."""
 
-PAGE = 20_000
-"""How many messages are read at a time."""
-
 _ENTRY_BYTES = 8 * 1024  # what an index costs besides its arrays
 _QUICK_ROWS = 2_000  # more rows than this are applied in a thread
 _QUICK_TERMS = 100_000  # so are more terms of them all
+_PAGE = 5_000  # messages that are read at a time
 _FEW = 500  # vectors of so many messages are looked up one by one
-_TRIES = (PAGE, PAGE, PAGE, None)  # where removals never end, all is read at once
+_TRIES = (_PAGE, _PAGE, _PAGE, None)  # where removals never end, all is read at once
 
 
 @dataclass(slots=True)
@@ -117,7 +115,7 @@ class IndexCache:
         )
         if not await _apply(index, changes):
             return None
-        return await self._read_pages(index, changes.up_to, PAGE, scope, store)
+        return await self._read_pages(index, changes.up_to, _PAGE, scope, store)
 
     async def _read_pages(
         self, index: UserIndex | None, after: int | None, limit: int | None, scope: Scope, store: Store

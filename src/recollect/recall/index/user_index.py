@@ -276,7 +276,8 @@ class UserIndex:
         rows = self._find_rows([vector.number for vector in found])
         is_new = (rows != NO_ROW) & ~self.has_vector[rows] if len(self) else np.zeros(len(rows), np.bool_)
         new = [vector for vector, wanted in zip(found, is_new.tolist(), strict=True) if wanted]
-        self.models |= {VectorModel(vector.model_id, len(vector.vector) // 2) for vector in new}
+        kinds = {(vector.model_id, len(vector.vector)) for vector in new}  # few, so models are made of them
+        self.models |= {VectorModel(model_id, size // 2) for model_id, size in kinds}
         if len(self.models) == 1 and new:
             self._append_vectors(new, rows[is_new])
 

@@ -49,7 +49,7 @@ class Vectors:
             if not self._chunks or len(self._chunks[-1]) == _CHUNK:
                 self._chunks.append(np.empty((0, new.shape[1]), np.float16))
             room = _CHUNK - len(self._chunks[-1])
-            self._chunks[-1] = append(self._chunks[-1], new[:room])
+            self._chunks[-1] = append(self._chunks[-1], new[:room], _CHUNK)
             new = new[room:]
 
     def take(self, places: Sequence[int]) -> NDArray[np.float32]:
