@@ -20,7 +20,6 @@ from benchmarks.harness.report import Tick, ignore_progress
 from benchmarks.harness.server import Server
 from benchmarks.sizes import RecallSizes
 from recollect.recall.embedding.embedder import CheckedEmbedder
-from recollect.recall.index.cache import PAGE
 from recollect.storage.engine import BUSY_SECONDS, Statement
 from recollect.storage.opening import open_store
 from recollect.storage.records import MessageTerms, SearchRow
@@ -101,6 +100,18 @@ def _add_vector(row: SearchRow, vector: bytes) -> MessageTerms:
 
 
 @asynccontextmanager
+async def sqlite_store(
+    folder: Path, name: str, owners: list[Owner], model_id: str, tick: Tick = ignore_progress
+) -> AsyncGenerator[Store]:
+    """Provide a SQLite file with the messages of users, and the vectors of the searched one."""
+    path = folder / f"{name}.db"
+    fill_sqlite(path, owners, tick)
+    async with open_store(f"sqlite:///{path}") as store:
+        await add_vectors(store, model_id)
+        yield store
+
+
+@asynccontextmanager
 async def sqlite_stores(
     folder: Path, model_id: str, sizes: RecallSizes, tick: Tick
 ) -> AsyncGenerator[tuple[SearchedStores, Store]]:
@@ -111,10 +122,10 @@ async def sqlite_stores(
     async with AsyncExitStack() as stack:
         stores: dict[str, Store] = {}
         for name, (messages, others) in owned.items():
-            path = folder / f"{name}.db"
-            fill_sqlite(path, make_owners(messages, others), tick if others else ignore_progress)
-            stores[name] = await stack.enter_async_context(open_store(f"sqlite:///{path}"))
-            await add_vectors(stores[name], model_id)
+            owners, shown = make_owners(messages, others), tick if others else ignore_progress
+            stores[name] = await stack.enter_async_context(
+                sqlite_store(folder, name, owners, model_id, shown)
+            )
         bare = BareSqlite(folder / "usual.db")
         stack.callback(bare.close)
 
@@ -147,8 +158,8 @@ async def postgres_stores(
 
 
 async def _record_reading() -> list[Statement]:
-    """Record the statements of the first read of a user's rows."""
+    """Record the statements that read all rows of a user at once."""
     recorder = Recorder(await SqliteEngine.open(MEMORY, BUSY_SECONDS, max_vacuum_bytes=0))
     async with Store(recorder) as store:
-        await store.search_rows(vectors_from=1, limit=PAGE, scope=SEARCHED)
+        await store.search_rows(scope=SEARCHED)
     return recorder.transactions[-1]
