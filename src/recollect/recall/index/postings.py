@@ -93,9 +93,8 @@ class Postings:
         return segments.view(np.int64).astype(np.intp, copy=False), (found & _COUNT_MASK).astype(np.float32)
 
     def _add(self, packed: NDArray[np.uint64]) -> None:
-        packed.sort()
         self._tail = np.concatenate((self._tail, packed))
-        self._tail.sort(kind="stable")  # which merges parts that are sorted already, in place
+        self._tail.sort(kind="stable")  # which merges parts that are sorted already
         if len(self._main) and len(self._tail) < max(_MIN_TAIL, len(self._main) // _TAIL_SHARE):
             return
         self._main = np.concatenate((self._main, self._tail))

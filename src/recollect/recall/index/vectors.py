@@ -42,9 +42,9 @@ class Vectors:
 
     def append(self, new: NDArray[np.float16]) -> None:
         """Append vectors; one that is not finite is damaged, and becomes zero."""
-        is_damaged = ((new.view(np.int16) & _INFINITE) == _INFINITE).any(axis=1)
-        if is_damaged.any():
-            new = np.where(is_damaged[:, np.newaxis], np.float16(0), new)
+        exponents = new.view(np.int16) & _INFINITE
+        if exponents.max(initial=0) == _INFINITE:
+            new = np.where((exponents == _INFINITE).any(axis=1, keepdims=True), np.float16(0), new)
         while len(new):
             if not self._chunks or len(self._chunks[-1]) == _CHUNK:
                 self._chunks.append(np.empty((0, new.shape[1]), np.float16))
