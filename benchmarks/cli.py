@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,12 @@ Data = Annotated[
         "--data",
         help="A file of chats in the format of LoCoMo, also gzipped; may be given more than once. "
         "Without it only speed is measured.",
+    ),
+]
+Large = Annotated[
+    int,
+    typer.Option(
+        "--large", min=0, help="Also measure a user with so many messages, such as 1000000 (3 GB of memory)."
     ),
 ]
 QualityOnly = Annotated[bool, typer.Option("--quality-only", help="Measure no speed.")]
@@ -86,11 +93,12 @@ def recall(  # noqa: PLR0917 - one for each option
     postgres: Postgres = None,
     quality_only: QualityOnly = False,
     check: Check = False,
+    large: Large = 0,
 ) -> None:
     """Measure how much of the evidence recall finds, and what a question costs."""
     if check and not data:
         raise InvalidArgumentError("check", "needs chats to measure; give them with --data")
-    report = _run_recall(data=data, quick=quick, postgres=postgres, quality_only=quality_only)
+    report = _run_recall(data=data, quick=quick, postgres=postgres, quality_only=quality_only, large=large)
     show_report(report, as_json=json)
     if check and any(goal.met is False for goal in report.found.goals if goal.name.startswith("Evidence")):
         raise typer.Exit(1)
@@ -146,7 +154,12 @@ def _run_turn(*, quick: bool) -> Report:
 
 
 def _run_recall(
-    *, data: list[Path] | None, quick: bool, postgres: str | None, quality_only: bool = False
+    *,
+    data: list[Path] | None,
+    quick: bool,
+    postgres: str | None,
+    quality_only: bool = False,
+    large: int = 0,
 ) -> Report:
     from benchmarks.recall.chats import read_sets
     from benchmarks.recall.run import run, run_quality
@@ -154,7 +167,7 @@ def _run_recall(
     sets = read_sets(data or [])
     if quality_only:
         return _run(lambda show: run_quality(sets, show=show))
-    sizes = QUICK_RECALL if quick else RecallSizes()
+    sizes = replace(QUICK_RECALL if quick else RecallSizes(), large=large)
     return _run(lambda show: run(sizes, data=sets, postgres=postgres, show=show))
 
 

@@ -55,7 +55,10 @@ class TurnSizes:
 
 @dataclass(frozen=True, slots=True)
 class RecallSizes:
-    """How many messages the searched user has in each store, and how often each part is tried."""
+    """How many messages the searched user has in each store, and how often each part is tried.
+
+    `large` is 0 where no very large user is measured.
+    """
 
     few: int = 1_000
     usual: int = 10_000
@@ -66,6 +69,7 @@ class RecallSizes:
     cold_rounds: int = 20
     indexed: int = 128
     index_rounds: int = 10
+    large: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from recollect.storage.sql import load_statements
 from recollect.storage.sqlite.connection import Database, prepare
 from recollect.storage.sqlite.transactions import load_prepared
 from recollect.storage.turns import Entry, build_creation, build_extension, build_inserts
-from recollect.text.terms import ANALYSER_VERSION, Terms, analyse
+from recollect.text.segments import analyse_segments
+from recollect.text.terms import ANALYSER_VERSION, Terms
 
 T = TypeVar("T")
 
@@ -159,7 +160,7 @@ def _make_turns(
     """Yield turns of users in random order; each user fills one thread after another."""
     source = SampleTexts()
     samples = [_make_entries(turn) for turn in source.turns(min(_DIFFERENT_TURNS, _count_messages(owners)))]
-    terms = [[analyse(entry.message.text) for entry in entries] for entries in samples]
+    terms = [[analyse_segments(entry.message.text) for entry in entries] for entries in samples]
     keys: dict[int, dict[str, object]] = {}
     lengths = [0] * len(owners)
     arrivals = source.shuffled(

@@ -20,6 +20,7 @@ _STARTS = {
     "SQLite, cold": 0.62,
     "SQLite, few and many": 0.65,
     "SQLite, other users": 0.68,
+    "SQLite, a large user": 0.69,
     "filling PostgreSQL": 0.7,
     "PostgreSQL, warm": 0.88,
     "PostgreSQL, cold": 0.91,
@@ -56,6 +57,9 @@ async def run(
             found.add(await speed.measure(searched, embedder, sizes, begin))
             tick = begin("SQLite, other users")
             found.add(await speed.measure_among_others(searched.usual, among, model, sizes, tick))
+            if sizes.large:
+                tick = begin("SQLite, a large user")
+                found.add(await speed.measure_large(folder, searched.many, model, sizes, tick))
     with benchmark_server(postgres) as server:
         machine["postgresql"] = server.version
         async with postgres_stores(server, model, sizes, begin("filling PostgreSQL")) as searched:

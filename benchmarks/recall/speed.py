@@ -3,11 +3,22 @@
 All contestants of a goal ask the same questions and take turns.
 """
 
+import time
 from collections.abc import Mapping
 from itertools import cycle
 from pathlib import Path
 
-from benchmarks.harness.report import Goal, Part, Tick, Ticker, at_least, at_most, format_micros, ratio_goal
+from benchmarks.harness.report import (
+    Goal,
+    Part,
+    Tick,
+    Ticker,
+    at_least,
+    at_most,
+    format_micros,
+    ratio_goal,
+    report_only,
+)
 from benchmarks.harness.texts import SampleTexts
 from benchmarks.harness.timing import (
     Lap,
@@ -19,11 +30,19 @@ from benchmarks.harness.timing import (
     make_lap,
     race,
 )
-from benchmarks.recall.stores import SEARCHED, SearchedStores, make_instant_embedder, make_unit_vectors
+from benchmarks.recall.stores import (
+    SEARCHED,
+    SearchedStores,
+    make_instant_embedder,
+    make_owners,
+    make_unit_vectors,
+    sqlite_store,
+)
 from benchmarks.sizes import RecallSizes
 from recollect.messages import Message
 from recollect.recall.embedding.embedder import CheckedEmbedder
 from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.index.cache import IndexCache
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
@@ -31,6 +50,7 @@ from recollect.storage.opening import StoreHandle, open_store
 from recollect.storage.store import Store
 
 _WARM, _COLD, _GROWTH, _AMONG_OTHERS, _INDEXING = 1.5, 1.5, 25, 1.2, 0.95  # the goals
+_LARGE, _BYTES_A_MESSAGE = 15, 1_200  # those of a large user
 _SETTINGS = RecallSettings(top_k=4, message_range=1)
 _QUESTIONS = 50
 _INDEX_WARM_UP = 1
@@ -117,6 +137,30 @@ async def measure_among_others(
         "other users, against none"
     )
     return Part([_make_goal(name, _AMONG_OTHERS, found)], {"sqlite_among_others": figures_of(found)})
+
+
+async def measure_large(folder: Path, many: Store, model_id: str, sizes: RecallSizes, tick: Tick) -> Part:
+    """Compare a question of a very large user with one over many messages; read the index once before."""
+    owners = make_owners(sizes.large)
+    async with sqlite_store(folder, "large", owners, model_id) as large:
+        started = time.perf_counter()
+        async with IndexCache().open_index(SEARCHED, large) as index:
+            seconds, nbytes = time.perf_counter() - started, index.nbytes
+        del index  # the race reads its own
+        found = await _compare({"large": large, "many": many}, model_id, sizes, tick)
+    about = f"SQLite: {{}} over {sizes.large:,} messages"
+    goals = [
+        _make_goal(f"{about.format('a question')}, without embedding, against {sizes.many:,}", _LARGE, found),
+        at_most(
+            f"{about.format('the index')}, in bytes a message",
+            _BYTES_A_MESSAGE,
+            nbytes / sizes.large,
+            unit=" bytes",
+            ours=f"{nbytes / 1e6:,.0f} MB",
+        ),
+        report_only(f"{about.format('the first reading')}, in seconds", seconds),
+    ]
+    return Part(goals, {"sqlite_large": figures_of(found)})
 
 
 def _make_goal(name: str, limit: float, found: Mapping[str, Timings]) -> Goal:

@@ -20,7 +20,6 @@ from benchmarks.harness.report import Tick, ignore_progress
 from benchmarks.harness.server import Server
 from benchmarks.sizes import RecallSizes
 from recollect.recall.embedding.embedder import CheckedEmbedder
-from recollect.recall.index.cache import MAX_MESSAGES
 from recollect.storage.engine import BUSY_SECONDS, Statement
 from recollect.storage.opening import open_store
 from recollect.storage.records import MessageTerms, SearchRow
@@ -83,20 +82,33 @@ def make_owners(messages: int, others: int = 0) -> list[Owner]:
 
 async def add_vectors(store: Store, model_id: str) -> None:
     """Give every message of the user a vector, as if it came from a model."""
-    rows = (await store.search_rows(vectors_from=None, scope=SEARCHED)).rows
     erase_epoch = (await store.unindexed_messages(model_id, limit=1, scope=SEARCHED)).erase_epoch
-    vectors = make_unit_vectors(len(rows)).astype("<f2")
-    items = [_add_vector(row, vector.tobytes()) for row, vector in zip(rows, vectors, strict=True)]
-    for first in range(0, len(items), _BATCH):
-        await store.put_search_rows(
-            items[first : first + _BATCH], model_id=model_id, erase_epoch=erase_epoch, scope=SEARCHED
-        )
+    after: int | None = 0
+    while after is not None:
+        found = await store.search_rows(after=after, vectors_from=None, limit=_BATCH, scope=SEARCHED)
+        vectors = make_unit_vectors(len(found.rows), seed=after).astype("<f2")
+        items = [_add_vector(row, vector.tobytes()) for row, vector in zip(found.rows, vectors, strict=True)]
+        if items:
+            await store.put_search_rows(items, model_id=model_id, erase_epoch=erase_epoch, scope=SEARCHED)
+        after = found.up_to
 
 
 def _add_vector(row: SearchRow, vector: bytes) -> MessageTerms:
     if row.asks is None or row.term_hashes is None or row.term_counts is None:
         raise AssertionError("the store was filled with search rows")
     return MessageTerms(row.number, row.asks, row.term_hashes, row.term_counts, [vector])
+
+
+@asynccontextmanager
+async def sqlite_store(
+    folder: Path, name: str, owners: list[Owner], model_id: str, tick: Tick = ignore_progress
+) -> AsyncGenerator[Store]:
+    """Provide a SQLite file with the messages of users, and the vectors of the searched one."""
+    path = folder / f"{name}.db"
+    fill_sqlite(path, owners, tick)
+    async with open_store(f"sqlite:///{path}") as store:
+        await add_vectors(store, model_id)
+        yield store
 
 
 @asynccontextmanager
@@ -110,10 +122,10 @@ async def sqlite_stores(
     async with AsyncExitStack() as stack:
         stores: dict[str, Store] = {}
         for name, (messages, others) in owned.items():
-            path = folder / f"{name}.db"
-            fill_sqlite(path, make_owners(messages, others), tick if others else ignore_progress)
-            stores[name] = await stack.enter_async_context(open_store(f"sqlite:///{path}"))
-            await add_vectors(stores[name], model_id)
+            owners, shown = make_owners(messages, others), tick if others else ignore_progress
+            stores[name] = await stack.enter_async_context(
+                sqlite_store(folder, name, owners, model_id, shown)
+            )
         bare = BareSqlite(folder / "usual.db")
         stack.callback(bare.close)
 
@@ -146,8 +158,8 @@ async def postgres_stores(
 
 
 async def _record_reading() -> list[Statement]:
-    """Record the statements of the first read of a user's rows."""
+    """Record the statements that read all rows of a user at once."""
     recorder = Recorder(await SqliteEngine.open(MEMORY, BUSY_SECONDS, max_vacuum_bytes=0))
     async with Store(recorder) as store:
-        await store.search_rows(limit=MAX_MESSAGES, scope=SEARCHED)
+        await store.search_rows(scope=SEARCHED)
     return recorder.transactions[-1]

@@ -1,6 +1,7 @@
 """`python -m benchmarks recall`: that it runs from end to end and prints its results in the agreed format."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.cli import app
+from benchmarks.harness.report import ignore_progress
+from benchmarks.recall.speed import measure_large
+from benchmarks.recall.stores import make_owners, sqlite_store
+from benchmarks.sizes import QUICK_RECALL
 
 CUTS = (5, 10, 20, 50)
 ENGINES = ("SQLite", "PostgreSQL")
@@ -86,6 +91,16 @@ def _check_goals(goals: list[dict[str, Any]]) -> None:
         relation, limit = goal["goal"].split()[:2]
         reached = goal["measured"] <= float(limit) if relation == "≤" else goal["measured"] >= float(limit)
         assert goal["met"] is reached
+
+
+@pytest.mark.anyio
+async def test_large_user_is_measured_when_asked_for(tmp_path: Path) -> None:
+    """The time of a question and the size of the index are judged, the first reading is reported."""
+    sizes = replace(QUICK_RECALL, large=600)
+    async with sqlite_store(tmp_path, "many", make_owners(sizes.many), "m") as many:
+        part = await measure_large(tmp_path, many, "m", sizes, ignore_progress)
+    assert [goal.goal for goal in part.goals] == ["≤ 15 times", "≤ 1200 bytes", "none"]
+    assert all(goal.measured is not None and goal.measured > 0 for goal in part.goals)
 
 
 @pytest.mark.postgres

@@ -133,7 +133,7 @@ async def test_expired_messages_get_no_search_rows(
     clock.tick(3600)
     assert await store.count_unindexed("words", scope=ADA) == 0
     await settle(recaller, store)
-    assert await store.search_rows(scope=ADA) == (await store.epoch(scope=ADA), [], [])
+    assert await store.search_rows(scope=ADA) == (await store.epoch(scope=ADA), [], [], None)
 
 
 async def test_top_k_is_full_again_when_a_message_expires_sooner_than_the_index_knows(

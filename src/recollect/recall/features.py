@@ -61,7 +61,7 @@ class Features:
             if mask is not None:
                 base[~mask] = -np.inf
         if self.cosines is None:
-            base[self._find_bits_nearby(np.arange(len(base))) == 0] = -np.inf  # nothing else is relevant
+            base[~self._find_near_words()] = -np.inf  # nothing else is relevant
         rows = np.arange(len(base)) if len(base) <= count else np.argpartition(-base, count)[:count]
         rows = rows[base[rows] > -np.inf]
         rows.sort()
@@ -204,15 +204,18 @@ class Features:
         return found
 
     def _find_last_in_thread(self) -> NDArray[np.intp]:
+        if self.visible is None:
+            return self.index.last_in_thread
         found = np.full(max(len(self.index.threads), 1), -1)
-        rows = np.arange(len(self.index)) if self.visible is None else np.flatnonzero(self.visible)
+        rows = np.flatnonzero(self.visible)
         found[self.index.thread_of[rows]] = rows  # in order, so that the last one stays
         return found
 
     def _count_threads(self) -> NDArray[np.intp]:
         """Return how many messages each thread has."""
-        of = self.index.thread_of if self.visible is None else self.index.thread_of[self.visible]
-        return np.bincount(of, minlength=max(len(self.index.threads), 1))
+        if self.visible is None:
+            return self.index.thread_sizes
+        return np.bincount(self.index.thread_of[self.visible], minlength=max(len(self.index.threads), 1))
 
     def _smooth(self, scores: Floats) -> Floats:
         """Add to each score a part of the scores of the rows before and after."""
@@ -230,6 +233,18 @@ class Features:
             near = links[rows]
             bits = bits | self._get_short_bits(near) | self._get_short_bits(_take(links, near, NO_ROW))
         return bits
+
+    def _find_near_words(self) -> NDArray[np.bool_]:
+        """Return which rows have bits nearby, from the rows with terms outwards: they are few."""
+        found = self.text.bits != 0
+        rows = np.flatnonzero(found & self._is_short)
+        for links in (self.index.previous, self.index.next):
+            near = rows
+            for _ in range(2):
+                near = links[near]
+                near = near[near != NO_ROW]
+                found[near] = True
+        return found
 
     def _get_short_bits(self, rows: NDArray[np.int32]) -> NDArray[np.uint64]:
         """Return the terms of messages of one segment: a long one has nearly every word."""

@@ -114,11 +114,15 @@ class VectorRow(NamedTuple):
 
 
 class SearchChanges(NamedTuple):
-    """What is new for search since the last read, and the user's epoch."""
+    """What is new for search since the last read, and the user's epoch.
+
+    `up_to` is the number at which the page ends, or None if nothing comes after it.
+    """
 
     epoch: int
     rows: list[SearchRow]
     vectors: list[VectorRow]
+    up_to: int | None = None
 
 
 class VectorModel(NamedTuple):

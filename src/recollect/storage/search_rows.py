@@ -29,6 +29,7 @@ from recollect.storage.users import raise_epoch, read_epoch
 from recollect.text.segments import MAX_SEGMENTS
 from recollect.text.terms import ANALYSER_VERSION
 from recollect.validation import (
+    MAX_INT,
     Scalar,
     check_flag,
     check_int,
@@ -42,6 +43,9 @@ _log = logging.getLogger(__name__)
 
 MAX_COUNTED = 10_000
 """How far `count_unindexed` counts unless told otherwise."""
+
+QUICK_PAGE = 2_000
+"""How many search rows are read on the event loop at most."""
 
 _MAX_BATCH = 1000
 _QUICK_ROWS = 256  # more rows than this are written off the event loop
@@ -65,11 +69,13 @@ class SearchRows(StoreCore):
         """Return the user's epoch, the search rows after a number, and vectors.
 
         The vectors are those of the messages from a number on (None: no such) and of those in `vectors_of`.
-        Rows are sorted by number; `limit` selects the newest. All of it is one snapshot of the database.
+        Rows are sorted by number. With `limit` they are a page of so many messages at most, and vectors are
+        read up to its end, `up_to`, after which the next page begins. All of it is one snapshot of the
+        database.
         """
         params = self._user_keys(scope) | {
             "after": check_int(after, "after"),
-            "limit": check_limit(limit),
+            "limit": MAX_INT if limit is None else check_int(limit, "limit", minimum=1),
             "analyser": ANALYSER_VERSION,
         }
         vectors: list[Statement] = []
@@ -79,7 +85,8 @@ class SearchRows(StoreCore):
         if vectors_from is not None:
             first = check_int(vectors_from, "vectors_from")
             vectors.append(Statement("vectors_from", {**params, "vectors_from": first}))
-        return await self._read(partial(_read_changes, params, vectors), scope, heavy=after == 0)
+        heavy = after == 0 or limit is None or limit > QUICK_PAGE
+        return await self._read(partial(_read_changes, params, vectors), scope, heavy=heavy)
 
     async def unindexed_messages(
         self,
@@ -164,10 +171,11 @@ class SearchRows(StoreCore):
 
 
 def _read_changes(params: Params, vectors: list[Statement]) -> Transaction[SearchChanges]:
-    epochs, last, rows, *found = yield Step(
+    epochs, last, end, rows, *found = yield Step(
         (
             Statement("find_epochs", params),
             Statement("last_number", params),
+            Statement("end_of_page", params),
             Statement("search_rows_from", params),
             *vectors,
         ),
@@ -176,8 +184,9 @@ def _read_changes(params: Params, vectors: list[Statement]) -> Transaction[Searc
     # `_make` is faster than a call with the columns, and there may be many rows.
     return SearchChanges(
         read_epoch(epochs, last),
-        list(map(SearchRow._make, _leave_out(_has_damaged_terms, reversed(rows)))),
+        list(map(SearchRow._make, _leave_out(_has_damaged_terms, rows))),
         list(map(VectorRow._make, _leave_out(_is_damaged_vector, chain.from_iterable(found)))),
+        cast("int", end[0][0]) if end else None,
     )
 
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
+from tests.storage.contract.samples import index_all
 from tests.support.embedders import Words
 from tests.support.waiting import GENEROUS, until
 
 from recollect import Memory, Message, Scope, StorageError, Store
+from recollect.recall.index import cache as cache_module
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import UserIndex
 from recollect.recall.recaller import Recaller
@@ -15,6 +18,7 @@ from recollect.recall.settings import RecallSettings
 from recollect.scope import TenantId
 from recollect.storage.opening import StoreHandle
 from recollect.storage.records import SearchChanges
+from recollect.text.terms import term_hash
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +30,10 @@ async def save(store: Store, user: str, *texts: str, tenant: TenantId = None) ->
     scope = Scope(tenant, user, "t")
     await store.append_turn([Message("user", text) for text in texts], scope=scope)
     return scope
+
+
+async def _save_many(store: Store, user: str) -> Scope:
+    return await save(store, user, *(f"message {n}" for n in range(2_500)))
 
 
 async def numbers(cache: IndexCache, scope: Scope, store: Store) -> list[int]:
@@ -63,13 +71,62 @@ async def test_least_recently_searched_user_goes_first(store: Store) -> None:
             assert index is kept
 
 
-async def test_index_larger_than_the_budget_is_used_and_dropped(store: Store) -> None:
-    """A budget that is too small for one user costs time, not answers."""
-    cache = IndexCache(10)
-    scope = await save(store, "ada", "cello")
-    for _ in range(2):
-        assert len(await numbers(cache, scope, store)) == 1
-        assert (len(cache), cache.nbytes) == (0, 0)
+async def test_index_larger_than_the_budget_stays_beside_the_others(store: Store) -> None:
+    """A large user is not read again for each search, and leaves the budget to the others."""
+    cache = IndexCache(40_000)
+    large, larger = await _save_many(store, "large"), await _save_many(store, "larger")
+    async with cache.open_index(large, store) as index:
+        kept = index
+    for n in range(20):
+        await numbers(cache, Scope(None, f"user {n}"), store)
+        async with cache.open_index(large, store) as index:
+            assert index is kept
+    assert 40_000 < cache.nbytes <= 80_000 + kept.nbytes
+    assert len(cache) > 1
+    assert len(await numbers(cache, larger, store)) == 2_500
+    async with cache.open_index(large, store) as index:
+        assert index is not kept  # there is room for one such index
+
+
+async def test_user_is_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages make the same index as one read, with all rows, links and vectors."""
+    scope = Scope(None, "ada", "t")
+    for turn in range(6):
+        await store.append_turn(
+            [Message("user", f"cello {turn}"), Message("assistant", "viola")],
+            scope=scope.with_thread(f"t{turn % 2}"),
+        )
+    await index_all(store, scope, model_id="m")
+    async with IndexCache().open_index(scope, store) as whole:
+        pass
+    monkeypatch.setattr(cache_module, "_TRIES", (5,))
+    async with IndexCache().open_index(scope, store) as paged:
+        pass
+    for name in ("numbers", "times", "thread_of", "previous", "next", "words", "has_vector"):
+        assert (getattr(paged, name) == getattr(whole, name)).all()
+    assert whole.has_vector.all()
+    assert paged.postings.find(term_hash("cello"))[0].tolist() == list(range(0, 12, 2))
+
+
+async def test_reading_begins_again_when_a_message_is_deleted_between_pages(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pages belong to one epoch; where deletions never end, all is read at once."""
+    monkeypatch.setattr(cache_module, "_TRIES", (3, 3, None))
+    scope = Scope(None, "ada", "t")
+    turn = [Message("user", f"cello {n}", id=f"m{n}") for n in range(9)]
+    places = await store.append_turn(turn, scope=scope)
+    waiting, plain = [f"m{n}" for n in range(9)], store.search_rows
+
+    async def read_and_delete(**options: Any) -> SearchChanges:  # noqa: ANN401 - those of search_rows
+        found = await plain(**options)
+        await store.delete_messages([waiting.pop(0)], scope=scope)
+        return found
+
+    monkeypatch.setattr(store, "search_rows", read_and_delete)
+    found = await numbers(IndexCache(), scope, store)
+    gone = 4  # two pages of the first try and two of the second; the last read is one snapshot
+    assert found == [place.number for place in places[gone:]]
 
 
 async def test_index_is_fresh_when_messages_come_and_go(store: Store) -> None:

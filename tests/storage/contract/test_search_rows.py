@@ -81,7 +81,7 @@ async def test_nothing_is_stored_when_a_message_is_not_searched(store: Store) ->
     epoch = await store.pin_erase_epoch(scope=ANN)
     items = [terms_of(place.number, "tool", bytes(4)) for place in places]
     assert await store.put_search_rows(items, model_id="m", erase_epoch=epoch, scope=ANN) == 0
-    assert (await store.search_rows(scope=ANN))[1:] == ([], [])
+    assert (await store.search_rows(scope=ANN))[1:] == ([], [], None)
     assert await raw_search_rows(store) == []
 
 
@@ -102,14 +102,36 @@ async def test_rows_span_threads_apps_and_projects(store: Store) -> None:
 
 
 async def test_rows_are_read_from_a_number_on(store: Store) -> None:
-    """`after` gives exactly what is new to a cache, `limit` the newest of it."""
+    """`after` gives exactly what is new to a cache, `limit` a page of it and where the next one begins."""
     places = await store.append_turn(said("a", "b", "c", "d"), scope=ANN)
     numbers = [place.number for place in places]
-    for index, number in enumerate(numbers):
-        for limit in (None, 0, 1, 2, 9):
-            rows = (await store.search_rows(after=number, limit=limit, scope=ANN)).rows
-            later = numbers[index + 1 :]
-            assert [row.number for row in rows] == later[0 if limit is None else max(len(later) - limit, 0) :]
+    for index, number in enumerate([0, *numbers]):
+        for limit in (None, 1, 2, 4, 9):
+            found = await store.search_rows(after=number, limit=limit, scope=ANN)
+            page = numbers[index:][:limit]
+            assert [row.number for row in found.rows] == page
+            assert found.up_to == (page[-1] if len(page) == limit else None)
+
+
+async def test_pages_give_every_row_and_vector_once(store: Store) -> None:
+    """A large user is read page by page, among other users and messages that are not searched."""
+    expected: list[int] = []
+    for turn in range(7):
+        places = await store.append_turn([*said(f"a {turn}", f"b {turn}"), Message("system", "x")], scope=ANN)
+        expected += [place.number for place in places[:2]]
+        await store.append_turn(said("theirs"), scope=OTHERS[0])
+    await index_all(store, model_id="m")
+    for limit in (1, 3, 5, 100):
+        rows: list[int] = []
+        vectors: list[int] = []
+        after: int | None = 0
+        while after is not None:
+            found = await store.search_rows(after=after, vectors_from=after + 1, limit=limit, scope=ANN)
+            assert len(found.rows) <= limit
+            rows += [row.number for row in found.rows]
+            vectors += [row.number for row in found.vectors]
+            after = found.up_to
+        assert rows == vectors == expected
 
 
 async def test_row_names_the_speaker_when_the_metadata_do(store: Store) -> None:

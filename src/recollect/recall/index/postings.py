@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from recollect.recall.index.arrays import append
+from recollect.recall.index.arrays import append, count_bytes
 from recollect.text.terms import term_hash
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MAX_SEGMENTS = 1 << 24
-"""The maximum number of segments of a user: 24 bits."""
+MAX_SEGMENTS = 1 << 23
+"""How many segments of a user are searched; with those of one more page of rows they fit into 24 bits."""
 _HASH_SHIFT = np.uint64(32)
 _SEGMENT_SHIFT = np.uint64(8)
-_SEGMENT_MASK = np.uint64(MAX_SEGMENTS - 1)
+_SEGMENT_MASK = np.uint64((1 << 24) - 1)
 _COUNT_MASK = np.uint64(0xFF)
 _MIN_TAIL = 1 << 14  # postings; the second array is merged once it is larger than this
 _TAIL_SHARE = 8  # and larger than an eighth of the first
@@ -60,8 +60,7 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """The size of its arrays in bytes."""
-        arrays = (self._main, self._tail, self.lengths, self.row_of, self.first)
-        return sum(array.nbytes for array in arrays)
+        return count_bytes((self._main, self._tail, self.lengths, self.row_of, self.first))
 
     def extend(self, hashes: Sequence[bytes], counts: Sequence[bytes]) -> NewTerms:
         """Append rows, each with its term hashes (uint32) and counts (uint8); a count of 0 parts segments."""
@@ -94,12 +93,12 @@ class Postings:
         return segments.view(np.int64).astype(np.intp, copy=False), (found & _COUNT_MASK).astype(np.float32)
 
     def _add(self, packed: NDArray[np.uint64]) -> None:
-        if len(self._main) and len(self._tail) + len(packed) < max(_MIN_TAIL, len(self._main) // _TAIL_SHARE):
-            self._tail = np.sort(np.concatenate((self._tail, packed)))
+        self._tail = np.concatenate((self._tail, packed))
+        self._tail.sort(kind="stable")  # which merges parts that are sorted already
+        if len(self._main) and len(self._tail) < max(_MIN_TAIL, len(self._main) // _TAIL_SHARE):
             return
-        merged = np.concatenate((self._main, self._tail, packed))
-        merged.sort()  # in place: a large index is not held twice
-        self._main = merged
+        self._main = np.concatenate((self._main, self._tail))
+        self._main.sort(kind="stable")
         self._tail = np.empty(0, dtype=np.uint64)
 
 

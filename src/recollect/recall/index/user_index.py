@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from recollect.errors import EmbedderChangedError
-from recollect.recall.index.arrays import append
+from recollect.recall.index.arrays import append, count_bytes
 from recollect.recall.index.postings import MAX_SEGMENTS, Postings
+from recollect.recall.index.vectors import Vectors
 from recollect.recall.index.word_marks import count_time_words, has_first_person
 from recollect.storage.records import VectorModel
 from recollect.text.segments import analyse_segments
@@ -36,7 +37,6 @@ NO_ROW = -1
 """Stands for the row before the first and after the last of a thread."""
 _NO_PLACE = -1
 _SAME = 0.97  # a cosine; texts that differ in a word or two are above it
-_BATCH = 256
 _REINDEX = "run `recollect reindex`, or `await memory.reindex()` with a custom embedder"
 _LONGER = 2  # an assistant writes at least so many times as much as its user
 
@@ -99,7 +99,7 @@ class UserIndex:
         self.next = np.empty(0, np.int32)
         self._last_in_thread: dict[int, int] = {}
         # The vectors in the order in which they were read, and the place of each row's vector there.
-        self._vectors = np.empty((0, 0), np.float16)
+        self._vectors = Vectors()
         self._place_of = np.empty(0, np.int32)
 
     def __len__(self) -> int:
@@ -125,6 +125,11 @@ class UserIndex:
         """The numbers of the messages that have words and no vector, in order."""
         return self.numbers[self.lacks_vector]
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether it can take more messages: it has room, and its vectors are of one model."""
+        return len(self.postings.lengths) < MAX_SEGMENTS and len(self.models) <= 1
+
     @cached_property
     def is_chat_with_assistant(self) -> bool:
         """Whether the assistant's messages are much longer than the user's, unlike those of two people."""
@@ -137,6 +142,16 @@ class UserIndex:
         codes = set(self.speaker_of[visible].tolist())
         return [name for name, code in self.speakers.items() if code in codes]
 
+    @cached_property
+    def thread_sizes(self) -> NDArray[np.intp]:
+        """How many messages each thread has."""
+        return np.bincount(self.thread_of, minlength=max(len(self.threads), 1))
+
+    @cached_property
+    def last_in_thread(self) -> NDArray[np.intp]:
+        """The row of the last message of each thread."""
+        return np.array([self._last_in_thread[code] for code in range(len(self.threads))] or [-1])
+
     def count_expired(self, now: int) -> int:
         """Return how many messages have expired."""
         return int(np.count_nonzero(self.expires <= now))
@@ -145,15 +160,14 @@ class UserIndex:
     def nbytes(self) -> int:
         """Its approximate size in bytes."""
         arrays: list[NDArray[Any]] = [v for v in vars(self).values() if isinstance(v, np.ndarray)]
-        held = sum((array if array.base is None else array.base).nbytes for array in arrays)
-        return held + self.postings.nbytes + 200 * (len(self.threads) + len(self.speakers))
+        names = 200 * (len(self.threads) + len(self.speakers))
+        return count_bytes(arrays) + self.postings.nbytes + self._vectors.nbytes + names
 
     def apply(self, changes: SearchChanges) -> bool:
         """Add new rows and vectors; return False if the index cannot be updated and must be read again."""
-        is_full = len(self.postings.lengths) + len(changes.rows) > MAX_SEGMENTS
-        if self.is_stale or changes.epoch != self.epoch or len(self.models) > 1 or is_full:
+        if self.is_stale or changes.epoch != self.epoch or len(self.models) > 1:
             return False
-        if changes.rows:
+        if changes.rows and self.can_grow:
             self._add_rows(changes.rows)
         if changes.vectors:
             self._add_vectors(changes.vectors)
@@ -164,7 +178,7 @@ class UserIndex:
         # The last value, where rows without a vector point, is that of none.
         products = np.full(len(self._vectors) + 1, np.nan, dtype=np.float32)
         if len(self._vectors):
-            multiply(self._vectors, vector, products[:-1])
+            self._vectors.multiply(vector, products[:-1])
         return products[self._place_of]
 
     def is_similar(self, row: int, others: Sequence[int]) -> bool:
@@ -177,9 +191,8 @@ class UserIndex:
         rows = rows[self._place_of[rows] != _NO_PLACE]
         if self._place_of[row] == _NO_PLACE or not len(rows):
             return False
-        near = self._vectors[self._place_of[rows]].astype(np.float32)
-        own = self._vectors[self._place_of[row]].astype(np.float32)
-        return bool((near @ own).max() >= _SAME)
+        own, *near = self._vectors.take(self._place_of[[row, *rows]].tolist())
+        return bool((np.array(near) @ own).max() >= _SAME)
 
     def check_model(self, model_id: str, dimensions: int | None) -> None:
         """Raise an error if vectors of different models or lengths would be compared."""
@@ -219,7 +232,8 @@ class UserIndex:
         self.thread_of = append(self.thread_of, codes)
         self._link(first, codes)
         self._add_terms(hashes, counts, first_segment)
-        self.__dict__.pop("is_chat_with_assistant", None)
+        for name in ("is_chat_with_assistant", "thread_sizes", "last_in_thread"):
+            self.__dict__.pop(name, None)
 
     def _add_terms(self, hashes: Sequence[bytes], counts: Sequence[bytes], first_segment: int) -> None:
         postings = self.postings
@@ -271,16 +285,15 @@ class UserIndex:
         rows = self._find_rows([vector.number for vector in found])
         is_new = (rows != NO_ROW) & ~self.has_vector[rows] if len(self) else np.zeros(len(rows), np.bool_)
         new = [vector for vector, wanted in zip(found, is_new.tolist(), strict=True) if wanted]
-        self.models |= {VectorModel(vector.model_id, len(vector.vector) // 2) for vector in new}
+        kinds = {(vector.model_id, len(vector.vector)) for vector in new}  # few, so models are made of them
+        self.models |= {VectorModel(model_id, size // 2) for model_id, size in kinds}
         if len(self.models) == 1 and new:
             self._append_vectors(new, rows[is_new])
 
     def _append_vectors(self, found: Sequence[VectorRow], rows: NDArray[np.int32]) -> None:
         (model,) = self.models
-        if not len(self._vectors):
-            self._vectors = np.empty((0, model.dimensions), np.float16)
         joined = np.frombuffer(b"".join([vector.vector for vector in found]), dtype="<f2")
-        self._vectors = append(self._vectors, joined.reshape(-1, model.dimensions))
+        self._vectors.append(joined.reshape(-1, model.dimensions).astype(np.float16, copy=False))
         self._place_of[rows] = np.arange(len(self._vectors) - len(rows), len(self._vectors))
 
     def _find_rows(self, numbers: list[int]) -> NDArray[np.int32]:
@@ -308,16 +321,3 @@ def has_long_answers(words: NDArray[np.float32], by_assistant: NDArray[np.bool_]
         return False
     typical = [float(np.median(words[by_assistant == side])) for side in (True, False)]
     return typical[0] > _LONGER * typical[1]
-
-
-def multiply(vectors: NDArray[np.float16], vector: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """Write the products of half-precision vectors with one vector to `out`.
-
-    In batches that are turned into single precision: they stay in the processor's cache, and numpy has no
-    quick product of half-precision numbers.
-    """
-    batch = np.empty((min(_BATCH, len(vectors)), vectors.shape[1]), dtype=np.float32)
-    for first in range(0, len(vectors), _BATCH):
-        part = vectors[first : first + _BATCH]
-        np.copyto(batch[: len(part)], part)
-        np.dot(batch[: len(part)], vector, out=out[first : first + len(part)])

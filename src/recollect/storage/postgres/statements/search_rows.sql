@@ -6,23 +6,37 @@ search_rows.user_id = messages.user_id AND search_rows.tenant_id = messages.tena
 -- fragment: the_user
 messages.user_id = %(user_id)s AND messages.tenant_id = %(tenant_id)s
 
+-- fragment: last_of_page
+-- The number of the last message of a page, or nothing if the page reaches the end.
+SELECT messages.number FROM recollect.messages
+WHERE {the_user} AND {conversation} AND messages.number > %(after)s
+ORDER BY messages.number LIMIT 1 OFFSET %(limit)s::bigint - 1
+
+-- fragment: page_end
+coalesce(({last_of_page}), 9223372036854775807)
+
+-- name: end_of_page
+{last_of_page}
+
 -- name: search_rows_from
--- The newest rows, newest first. A message without a row of this analyser comes with its text instead.
+-- A page of rows. A message without a row of this analyser comes with its text instead.
 SELECT messages.number, app_id, project_id, thread_id, position, created_at, expires_at, role = 'assistant', {speaker},
     search_rows.asks, search_rows.term_hashes, search_rows.term_counts,
     CASE WHEN search_rows.number IS NULL THEN text END
 FROM recollect.messages LEFT JOIN recollect.search_rows
     ON {rows_of_messages} AND search_rows.segment = 0 AND search_rows.analyser = %(analyser)s
-WHERE {the_user} AND {conversation} AND messages.number > %(after)s AND {unexpired}
-ORDER BY messages.number DESC LIMIT %(limit)s::bigint
+WHERE {the_user} AND {conversation} AND messages.number > %(after)s
+    AND messages.number <= {page_end} AND {unexpired}
+ORDER BY messages.number
 
 -- fragment: expired
 (SELECT messages.number FROM recollect.messages WHERE {this_user} AND messages.expires_at <= %(now)s)
 
 -- name: vectors_from
--- The vectors of the messages from a number on.
+-- The vectors of the messages from a number to the end of the page.
 SELECT number, segment, model_id, vector FROM recollect.search_rows
-WHERE {this_user} AND number >= %(vectors_from)s AND vector IS NOT NULL AND number NOT IN {expired}
+WHERE {this_user} AND number >= %(vectors_from)s AND number <= {page_end} AND vector IS NOT NULL
+    AND number NOT IN {expired}
 ORDER BY number, segment
 
 -- name: vectors_of

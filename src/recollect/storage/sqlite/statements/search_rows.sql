@@ -1,5 +1,17 @@
+-- fragment: last_of_page
+-- The number of the last message of a page, or nothing if the page reaches the end.
+SELECT messages.number FROM messages INDEXED BY messages_by_owner
+WHERE messages.owner = {owner} AND {conversation} AND messages.number > :after
+ORDER BY messages.number LIMIT 1 OFFSET :limit - 1
+
+-- fragment: page_end
+coalesce(({last_of_page}), 9223372036854775807)
+
+-- name: end_of_page
+{last_of_page}
+
 -- name: search_rows_from
--- The newest rows, newest first. A message without a row of this analyser comes with its text instead.
+-- A page of rows. A message without a row of this analyser comes with its text instead.
 SELECT messages.number, threads.app_id, threads.project_id, threads.thread_id, {position},
     messages.created_at, messages.expires_at, messages.role = 1, {speaker},
     search_rows.asks, search_rows.term_hashes, search_rows.term_counts,
@@ -7,15 +19,16 @@ SELECT messages.number, threads.app_id, threads.project_id, threads.thread_id, {
 FROM messages INDEXED BY messages_by_owner {messages_with_threads}
 LEFT JOIN search_rows
     ON search_rows.place = messages.number << 8 AND search_rows.analyser = :analyser
-WHERE messages.owner = {owner} AND {conversation} AND messages.number > :after AND {unexpired}
-ORDER BY messages.number DESC LIMIT coalesce(:limit, -1)
+WHERE messages.owner = {owner} AND {conversation} AND messages.number > :after
+    AND messages.number <= {page_end} AND {unexpired}
+ORDER BY messages.number
 
 -- name: vectors_from
--- The vectors of the messages from a number on.
+-- The vectors of the messages from a number to the end of the page.
 SELECT messages.number, search_rows.place & 255, search_rows.model_id, search_rows.vector
 FROM messages INDEXED BY messages_by_owner CROSS JOIN search_rows ON {segments}
 WHERE messages.owner = {owner} AND {conversation} AND messages.number >= :vectors_from
-    AND search_rows.vector IS NOT NULL AND {unexpired}
+    AND messages.number <= {page_end} AND search_rows.vector IS NOT NULL AND {unexpired}
 ORDER BY messages.number
 
 -- name: vectors_of
