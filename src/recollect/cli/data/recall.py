@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli.data.embedders import EmbedderName, find_embedder
 from recollect.cli.options import (
     App,
     Json,
@@ -48,6 +49,7 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     top_k: TopK = 4,
     threshold: Threshold = DEFAULT_THRESHOLD,
     text_only: TextOnly = False,
+    embedder: EmbedderName = None,
     explain: Explain = False,
     json: Json = False,
 ) -> None:
@@ -55,7 +57,10 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     settings = RecallSettings(top_k, threshold, "resource" if thread is None else "thread", 0)
     scope = Scope(choose_tenant(tenant, system=system), user, thread or DEFAULT_THREAD, app, project)
     place = require_database(store)
-    found = asyncio.run(_search(place, question, settings, scope, text_only=text_only, explain=explain))
+    chosen = UNSET if embedder is None else find_embedder(embedder)
+    found = asyncio.run(
+        _search(place, question, settings, scope, embedder=None if text_only else chosen, explain=explain)
+    )
     if json:
         write_json(found.to_dict())
     else:
@@ -63,13 +68,13 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 async def _search(
-    url: str, question: str, settings: "RecallSettings", scope: Scope, *, text_only: bool, explain: bool
+    url: str, question: str, settings: "RecallSettings", scope: Scope, *, embedder: object, explain: bool
 ) -> "Recall":
     from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
 
     handle = StoreHandle(url)
-    recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
+    recaller = Recaller(handle, choose_embedder(embedder))
     try:
         return await recaller.search(question, settings, scope=scope, explain=explain)
     finally:
