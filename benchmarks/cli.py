@@ -42,6 +42,9 @@ Data = Annotated[
     ),
 ]
 QualityOnly = Annotated[bool, typer.Option("--quality-only", help="Measure no speed.")]
+Languages = Annotated[
+    bool, typer.Option("--languages", help="Also measure what is found in five languages, by each embedder.")
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Fail where hybrid search finds less than a plainer one.")
 ]
@@ -85,12 +88,15 @@ def recall(  # noqa: PLR0917 - one for each option
     quick: Quick = False,
     postgres: Postgres = None,
     quality_only: QualityOnly = False,
+    languages: Languages = False,
     check: Check = False,
 ) -> None:
     """Measure how much of the evidence recall finds, and what a question costs."""
     if check and not data:
         raise InvalidArgumentError("check", "needs chats to measure; give them with --data")
-    report = _run_recall(data=data, quick=quick, postgres=postgres, quality_only=quality_only)
+    report = _run_recall(
+        data=data, quick=quick, postgres=postgres, quality_only=quality_only, languages=languages
+    )
     show_report(report, as_json=json)
     if check and any(goal.met is False for goal in report.found.goals if goal.name.startswith("Evidence")):
         raise typer.Exit(1)
@@ -146,16 +152,21 @@ def _run_turn(*, quick: bool) -> Report:
 
 
 def _run_recall(
-    *, data: list[Path] | None, quick: bool, postgres: str | None, quality_only: bool = False
+    *,
+    data: list[Path] | None,
+    quick: bool,
+    postgres: str | None,
+    quality_only: bool = False,
+    languages: bool = False,
 ) -> Report:
     from benchmarks.recall.chats import read_sets
     from benchmarks.recall.run import run, run_quality
 
     sets = read_sets(data or [])
     if quality_only:
-        return _run(lambda show: run_quality(sets, show=show))
+        return _run(lambda show: run_quality(sets, languages=languages, show=show))
     sizes = QUICK_RECALL if quick else RecallSizes()
-    return _run(lambda show: run(sizes, data=sets, postgres=postgres, show=show))
+    return _run(lambda show: run(sizes, data=sets, languages=languages, postgres=postgres, show=show))
 
 
 def _run_guards(pii: Path | None, injection: Path | None) -> Report:
