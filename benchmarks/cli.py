@@ -49,6 +49,9 @@ Large = Annotated[
     ),
 ]
 QualityOnly = Annotated[bool, typer.Option("--quality-only", help="Measure no speed.")]
+Languages = Annotated[
+    bool, typer.Option("--languages", help="Also measure what is found in five languages, by each embedder.")
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Fail where hybrid search finds less than a plainer one.")
 ]
@@ -92,13 +95,21 @@ def recall(  # noqa: PLR0917 - one for each option
     quick: Quick = False,
     postgres: Postgres = None,
     quality_only: QualityOnly = False,
+    languages: Languages = False,
     check: Check = False,
     large: Large = 0,
 ) -> None:
     """Measure how much of the evidence recall finds, and what a question costs."""
     if check and not data:
         raise InvalidArgumentError("check", "needs chats to measure; give them with --data")
-    report = _run_recall(data=data, quick=quick, postgres=postgres, quality_only=quality_only, large=large)
+    report = _run_recall(
+        data=data,
+        quick=quick,
+        postgres=postgres,
+        quality_only=quality_only,
+        languages=languages,
+        large=large,
+    )
     show_report(report, as_json=json)
     if check and any(goal.met is False for goal in report.found.goals if goal.name.startswith("Evidence")):
         raise typer.Exit(1)
@@ -160,15 +171,16 @@ def _run_recall(
     postgres: str | None,
     quality_only: bool = False,
     large: int = 0,
+    languages: bool = False,
 ) -> Report:
     from benchmarks.recall.chats import read_sets
     from benchmarks.recall.run import run, run_quality
 
     sets = read_sets(data or [])
     if quality_only:
-        return _run(lambda show: run_quality(sets, show=show))
+        return _run(lambda show: run_quality(sets, languages=languages, show=show))
     sizes = replace(QUICK_RECALL if quick else RecallSizes(), large=large)
-    return _run(lambda show: run(sizes, data=sets, postgres=postgres, show=show))
+    return _run(lambda show: run(sizes, data=sets, languages=languages, postgres=postgres, show=show))
 
 
 def _run_guards(pii: Path | None, injection: Path | None) -> Report:

@@ -6,8 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from recollect import Agent, Memory, MissingExtraError, PromptInjectionDetector, open_store
-from recollect.cli.data import reindex
+from recollect import (
+    Agent,
+    Memory,
+    MissingExtraError,
+    MultilingualEmbedder,
+    PromptInjectionDetector,
+    open_store,
+)
+from recollect.cli.data.embedders import find_embedder
 from recollect.guards.injection import detector
 from recollect.recall.embedding import embedder
 from recollect.recall.embedding.minilm import MiniLM
@@ -43,7 +50,7 @@ async def test_postgres_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _find_embedder() -> None:
-    reindex._find_embedder("openai:text-embedding-3-small")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the command's own
+    find_embedder("openai:text-embedding-3-small")
 
 
 def _default_embedder() -> None:
@@ -56,13 +63,15 @@ def _default_embedder() -> None:
     [
         ("guard", lambda: PromptInjectionDetector(classifier=True)),
         ("agent", _find_embedder),
+        ("multilingual", lambda: find_embedder("multilingual")),
         ("embed", _default_embedder),
     ],
 )
 def test_other_parts_name_theirs(
     extra: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The classifier of injections, a provider's embedder, and the built-in one where it is asked for."""
+    """The classifier of injections, a provider's embedder, and the offline ones where they are asked for."""
+    monkeypatch.setattr(MultilingualEmbedder, "is_installed", _is_not_there)
     monkeypatch.setattr(detector, "is_installed", _is_not_there)
     monkeypatch.setitem(sys.modules, "recollect.agent.provider", None)
     with pytest.raises(MissingExtraError) as caught:

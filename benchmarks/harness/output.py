@@ -33,8 +33,14 @@ def show_report(report: Report, *, as_json: bool = False) -> None:
 
 
 def _make_further_tables(report: Report) -> Iterator[Table]:
-    """Yield tables of what the guards found in labelled texts, by type and by method."""
+    """Yield tables of what recall found in several languages, and the guards in labelled texts."""
     figures = cast("dict[str, dict[str, Any]]", report.further)
+    if languages := cast("dict[str, dict[str, dict[str, float]]]", figures.get("languages")):
+        table = Table("language", "system", "recall@1", "recall@5", "recall@10")
+        for language, systems in languages.items():
+            for name, each in systems.items():
+                table.add_row(language, name, *map(_format_number, each.values()))
+        yield table
     if pii := figures.get("pii"):
         table = Table("PII", "precision", "recall", "F1", "labelled", "found")
         for name, each in pii.items():

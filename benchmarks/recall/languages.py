@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.harness.report import Part, Tick
 from recollect.messages import Message
-from recollect.recall.embedding.embedder import CheckedEmbedder
+from recollect.recall.embedding.embedder import CheckedEmbedder, as_embedder, default_embedder
+from recollect.recall.embedding.multilingual import MultilingualEmbedder
 from recollect.recall.recaller import Recaller
 from recollect.recall.settings import RecallSettings
 from recollect.scope import Scope
@@ -25,12 +27,14 @@ LANGUAGES = ("en", "zh", "de", "es", "ar")
 LANGUAGE_CUTS = (1, 5, 10)
 """The values of k in recall@k."""
 
+_NOT_INSTALLED = "The multilingual embedder was not measured: pip install 'recollect[multilingual]'."
 _FOLDER = Path(__file__).with_name("languages")
 _THREADS = 20
 _APART = 7  # a message beside a fact is told this many threads later, so that the two are not neighbours
 _SETTINGS = RecallSettings(top_k=LANGUAGE_CUTS[-1], message_range=0, max_tokens=1_000_000)
 
 Search = Callable[[str], Awaitable[list[str]]]
+Figures = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,24 @@ def make_threads(facts: Sequence[Fact]) -> list[list[Message]]:
     return threads
 
 
+async def measure_embedders(folder: Path, tick: Tick, languages: Sequence[str] = LANGUAGES) -> Part:
+    """Measure the built-in embedder and, where it is installed, the multilingual one beside it."""
+    figures = await measure_languages(folder, default_embedder(), languages)
+    tick(0.5)
+    if not MultilingualEmbedder.is_installed():
+        return Part(figures={"languages": figures}, notes=[_NOT_INSTALLED])
+    others = await measure_languages(folder, as_embedder(MultilingualEmbedder()), languages)
+    for language, systems in figures.items():
+        systems |= {f"multilingual {name}": others[language][name] for name in ("vectors", "hybrid")}
+    tick(1)
+    return Part(figures={"languages": figures})
+
+
 async def measure_languages(
     folder: Path, embedder: CheckedEmbedder, languages: Sequence[str] = LANGUAGES
-) -> dict[str, dict[str, dict[str, float]]]:
+) -> Figures:
     """Index each language as one user; return recall@k by language and system."""
-    handle = StoreHandle(f"sqlite:///{folder / 'languages.db'}")
+    handle = StoreHandle(f"sqlite:///{folder / f'languages-{embedder.model_id}.db'}")
     hybrid = Recaller(handle, embedder)
     try:
         return {

@@ -1,18 +1,27 @@
 """The facts in several languages, and what is measured with them."""
 
+import json
 from pathlib import Path
+from typing import cast
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks.cli import app
 from benchmarks.recall.languages import (
     LANGUAGE_CUTS,
     LANGUAGES,
+    Figures,
     compute_recall,
     make_threads,
+    measure_embedders,
     measure_languages,
     read_facts,
 )
 from recollect.recall.embedding.embedder import default_embedder
+from recollect.recall.embedding.multilingual import MultilingualEmbedder
+
+SYSTEMS = ["words", "vectors", "hybrid", "multilingual vectors", "multilingual hybrid"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -55,3 +64,29 @@ async def test_each_system_is_measured_in_each_language(tmp_path: Path) -> None:
         shares = [measured[f"recall_at_{cut}"] for cut in LANGUAGE_CUTS]
         assert shares == sorted(shares)
         assert 0.6 < shares[-1] <= 1
+
+
+@pytest.mark.xdist_group("multilingual embedder")
+def test_command_prints_each_language_by_each_embedder() -> None:
+    """In Chinese the multilingual embedder finds far more; for people it is a table."""
+    arguments = ["recall", "--quality-only", "--languages"]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)["languages"]
+    assert list(figures) == list(LANGUAGES)
+    assert all(list(systems) == SYSTEMS for systems in figures.values())
+    chinese = {name: found["recall_at_5"] for name, found in figures["zh"].items()}
+    assert chinese["multilingual hybrid"] > chinese["hybrid"] + 0.1
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "multilingual hybrid" in shown.stdout
+
+
+@pytest.mark.anyio
+async def test_a_note_says_what_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra the built-in embedder is measured alone."""
+    monkeypatch.setattr(MultilingualEmbedder, "is_installed", lambda: False)
+    part = await measure_embedders(tmp_path, lambda _: None, ["en"])
+    assert any("recollect[multilingual]" in note for note in part.notes)
+    figures = cast("Figures", part.figures["languages"])
+    assert list(figures["en"]) == SYSTEMS[:3]

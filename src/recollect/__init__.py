@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from recollect.guards.token_limiter import TokenLimiterProcessor, count_tokens
     from recollect.guards.tool_call_filter import ToolCallFilterProcessor
     from recollect.guards.unicode_normalizer import UnicodeNormalizer
+    from recollect.recall.embedding.multilingual import MultilingualEmbedder
     from recollect.runtime.loader import EngineLoader
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "ModelError",
     "ModelUnavailableError",
     "ModerationProcessor",
+    "MultilingualEmbedder",
     "OtherThreadsProcessor",
     "PIIDetector",
     "Parallel",

@@ -17,6 +17,7 @@ LAZY = {
     "recollect.guards.token_limiter": ("TokenLimiterProcessor", "count_tokens"),
     "recollect.guards.tool_call_filter": ("ToolCallFilterProcessor",),
     "recollect.guards.unicode_normalizer": ("UnicodeNormalizer",),
+    "recollect.recall.embedding.multilingual": ("MultilingualEmbedder",),
     "recollect.runtime.loader": ("EngineLoader",),
 }
 """The module of each lazy name; a name of the package itself is a submodule."""

@@ -349,7 +349,7 @@ class Memory:
         await (await self._handle.get()).ping()
 
     async def prepare(self) -> None:
-        """Open the store now, and load the built-in embedder if recall uses it; the first use would."""
+        """Open the store now, and load the offline embedder if recall uses one; the first use would."""
         await self._handle.get()
         if self._recall is not None:
             await self._get_recaller().prepare()

@@ -23,6 +23,7 @@ _ASKS_WHEN = re.compile(
     r"\s*(?:when|how long|since when|(?:which|what) (?:date|day|week|month|year|time))\b", re.IGNORECASE
 )
 
+_LAST_LATIN = "\u024f"
 _MAX_TERMS = 64  # one bit each in the 64-bit mask of a row
 _MAX_NAMES = 1_000
 
@@ -38,6 +39,12 @@ class Question:
     def is_empty(self) -> bool:
         """Whether it has no terms to search for."""
         return not self.text or not terms_of(self.text)
+
+    @property
+    def is_beyond_latin(self) -> bool:
+        """Whether more than half of its letters are of other scripts than Latin."""
+        letters = [character for character in self.text if character.isalpha()]
+        return 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
     @property
     def asks_when(self) -> bool:

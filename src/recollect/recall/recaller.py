@@ -13,6 +13,8 @@ from recollect.concurrency.threads import run_by_size
 from recollect.errors import EmbedderError, InvalidArgumentError, MissingExtraError
 from recollect.messages import Message, now
 from recollect.recall.embedding.indexer import Indexer, ReindexResult, reindex, users_of
+from recollect.recall.embedding.minilm import MiniLM
+from recollect.recall.embedding.multilingual import MultilingualEmbedder
 from recollect.recall.filters import NO_FILTER
 from recollect.recall.index.cache import IndexCache
 from recollect.recall.index.user_index import NO_ROW, UserIndex
@@ -49,6 +51,12 @@ CATCH_UP_SECONDS = 0.2
 
 _SMALL_TALK = "small talk: there is nothing to look for"
 _QUICK_MESSAGES = 20_000  # more messages than this are ranked in a thread
+
+_OFFLINE_MODELS = (MiniLM.model_id, MultilingualEmbedder.model_id)
+_ENGLISH_ALONE = (
+    "the built-in embedder knows English: searched by words alone; "
+    "install 'recollect[multilingual]' and pass embedder=MultilingualEmbedder()"
+)
 
 
 class StoreSource(Protocol):
@@ -147,11 +155,9 @@ class Recaller:
             return await self._rank_and_read(search, index, vector, store)
 
     async def prepare(self) -> None:
-        """Load what the first search would: word analysis, and the built-in embedder; no request is sent."""
-        from recollect.recall.embedding.minilm import MiniLM
-
+        """Load what the first search would: word analysis, and an offline embedder; no request is sent."""
         await asyncio.to_thread(_rehearse)
-        if self._embedder is not None and self._embedder.model_id == MiniLM.model_id:
+        if self._embedder is not None and self._embedder.model_id in _OFFLINE_MODELS:
             await self._embedder.embed_query("ready")
 
     def schedule_indexing(self, scope: Scope, store: Store) -> None:
@@ -195,8 +201,6 @@ class Recaller:
 
     def _is_small_talk(self, search: _Search, vector: NDArray[np.float32]) -> bool:
         """Whether the classifier of the built-in embedder, whose vectors alone it knows, says so."""
-        from recollect.recall.embedding.minilm import MiniLM
-
         if not search.settings.threshold or self._embedder is None:
             return False
         text = search.question.text
@@ -298,6 +302,10 @@ def _choose_text_to_embed(
     index.check_model(embedder.model_id, embedder.dimensions)
     visible = select_visible(index, store.clock(), search.filters.as_of)
     if not (index.has_vector if visible is None else index.has_vector & visible).any():
+        return None
+    if embedder.model_id == MiniLM.model_id and search.question.is_beyond_latin:
+        if _ENGLISH_ALONE not in search.notes:
+            search.notes.append(_ENGLISH_ALONE)  # to MiniLM, texts of another script are nearly all alike
         return None
     return search.question.rephrase_as(search.question.find_names(index.list_speakers(visible)))
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.commands import answer, invoke
 from tests.support.embedders import Words
 
-from recollect import Memory, Message, Scope, open_store
+from recollect import Memory, Message, MultilingualEmbedder, Scope, open_store
 from recollect.recall.embedding.embedder import as_embedder
 from recollect.recall.embedding.indexer import reindex, users_of
 from recollect.recall.embedding.minilm import MiniLM
@@ -192,6 +192,16 @@ def test_recall_works_when_everything_was_reindexed(url: str) -> None:
     assert [hit["id"] for hit in found["hits"]] == ["m0"]
     result = invoke("reindex", "--store", url, "--tenant", "1")
     assert result.stdout == "Embedded 0 messages of 1 users.\n"
+
+
+@pytest.mark.xdist_group("multilingual embedder")
+def test_multilingual_embedder_is_used_when_named(url: str) -> None:
+    """After `reindex --embedder multilingual` a question in another language finds what was said."""
+    name = ("--embedder", "multilingual")
+    assert answer("reindex", "--store", url, "--tenant", "1", *name) == {"users": 1, "messages": 3}
+    assert set(models(url)) == {MultilingualEmbedder.model_id}
+    found = answer("recall", "我妹妹演奏什么乐器", "--store", url, *ADA, *name, "-k", "1")
+    assert ([hit["id"] for hit in found["hits"]], found["notes"]) == (["m0"], [])
 
 
 def test_one_user_is_reindexed_when_named(sqlite_url: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from recollect.cli.data.embedders import EmbedderName, find_embedder
 from recollect.cli.data.vectors import finish_vectors
 from recollect.cli.options import (
     App,
@@ -98,6 +99,7 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
     threshold: Threshold = DEFAULT_THRESHOLD,
     context: Context = 0,
     text_only: TextOnly = False,
+    embedder: EmbedderName = None,
     explain: Explain = False,
     json: Json = False,
 ) -> None:
@@ -114,8 +116,9 @@ def recall(  # noqa: PLR0913, PLR0917 - one for each option
         as_of=_parse_time(as_of, "as_of"),
     )
     scope = Scope(choose_tenant(tenant, system=system), user, DEFAULT_THREAD, app, project)
+    chosen = UNSET if embedder is None else find_embedder(embedder)
     search = partial(_search, require_database(store), question, settings, filters, scope)
-    found = asyncio.run(search(text_only=text_only, explain=explain))
+    found = asyncio.run(search(embedder=None if text_only else chosen, explain=explain))
     if json:
         write_json(found.to_dict())
     else:
@@ -149,14 +152,14 @@ async def _search(
     filters: "RecallFilter",
     scope: Scope,
     *,
-    text_only: bool,
+    embedder: object,
     explain: bool,
 ) -> "Recall":
     from recollect.recall.embedding.embedder import choose_embedder
     from recollect.recall.recaller import Recaller
 
     handle = StoreHandle(url)
-    recaller = Recaller(handle, choose_embedder(None if text_only else UNSET))
+    recaller = Recaller(handle, choose_embedder(embedder))
     try:
         with suppress(EmbedderError, MissingExtraError):  # the search says what is wrong
             await finish_vectors(recaller, scope, await handle.get())

@@ -5,22 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli.data.embedders import EmbedderName, find_embedder
 from recollect.cli.options import Json, StoreUrl, System, Tenant, choose_tenant, require_database
 from recollect.cli.output import message_bar, write_json, write_lines
-from recollect.errors import requires_extra
 from recollect.storage.opening import open_store
 
 if TYPE_CHECKING:
     from recollect.recall.embedding.indexer import Progress, ReindexResult
 
 Someone = Annotated[str | None, typer.Option("--user", help="One user; without it all users of the tenant.")]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--embedder",
-        help="A provider's model, such as openai:text-embedding-3-small; without it the built-in one.",
-    ),
-]
 
 
 def reindex(  # noqa: PLR0917 - one for each option
@@ -28,7 +21,7 @@ def reindex(  # noqa: PLR0917 - one for each option
     tenant: Tenant = None,
     system: System = False,
     user: Someone = None,
-    embedder: Model = None,
+    embedder: EmbedderName = None,
     json: Json = False,
 ) -> None:
     """Embed all messages with the current embedder, except those that already have its vectors.
@@ -50,13 +43,7 @@ async def _reindex(
     from recollect.recall.embedding.embedder import as_embedder, default_embedder
     from recollect.recall.embedding.indexer import reindex, users_of
 
-    embedder = default_embedder() if model is None else as_embedder(_find_embedder(model))
+    embedder = default_embedder() if model is None else as_embedder(find_embedder(model))
     async with open_store(url) as store:
         users = [user] if user is not None else await users_of(store, tenant)
         return await reindex(store, embedder, users, tenant_id=tenant, show=show)
-
-
-def _find_embedder(model: str) -> object:
-    with requires_extra("agent"):
-        from recollect.agent.provider import find_embedder
-    return find_embedder(model)
