@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _MIN_MISSPELT = 4  # letters; shorter words are too often other words
 _MAX_MISSPELT = 16  # comparing two words takes the product of their lengths
 _LONG = 6  # letters; a word of so many may have two mistakes
-_MAX_COMPARED = 10_000  # pairs of a word and a name; more take too long, and a text of so many asks for nobody
+_MAX_COMPARED = 4_000  # pairs of a word and a name; more take too long, and a text of so many asks for nobody
 
 # Names that are common words too count only with a capital letter.
 _COMMON_NAMES = """
