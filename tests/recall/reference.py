@@ -47,10 +47,25 @@ def coverage(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]
     ]
 
 
+def relevance(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
+    """Return the relevance of each message by words alone; eight of the rarest words are enough."""
+    weights = dict(zip(terms, rarities(said, terms), strict=True))
+    enough = max(sum(sorted(weights.values())[-8:]), 1e-6)
+    found: list[float] = []
+    for row, around in enumerate(find_nearby(said)):
+        own, near = (
+            sum(weight for term, weight in weights.items() if any(term in counts(said[n]) for n in rows))
+            for rows in ({row}, around)
+        )
+        found.append(min(1.0, max(own, near / 2) / enough))
+    return found
+
+
 def cosine(message: SampleMessage, vector: Sequence[float]) -> float:
-    """Return the best dot product of a message's segments with a vector, or NaN."""
-    products = [sum(a * b for a, b in zip(segment, vector, strict=True)) for segment in message.segments]
-    return max(products, default=math.nan)
+    """Return the dot product of a message's first segment with a vector, or NaN."""
+    return (
+        sum(a * b for a, b in zip(message.segments[0], vector, strict=True)) if message.segments else math.nan
+    )
 
 
 def neighbours(said: Sequence[SampleMessage]) -> list[tuple[int, int]]:
@@ -60,4 +75,16 @@ def neighbours(said: Sequence[SampleMessage]) -> list[tuple[int, int]]:
         before = [n for n in range(place) if said[n].thread == message.thread]
         after = [n for n in range(place + 1, len(said)) if said[n].thread == message.thread]
         found.append((before[-1] if before else -1, after[0] if after else -1))
+    return found
+
+
+def find_nearby(said: Sequence[SampleMessage]) -> list[set[int]]:
+    """Return the places of each message and of the two before and after it in its thread."""
+    links = neighbours(said)
+    found: list[set[int]] = []
+    for place, (before, after) in enumerate(links):
+        around = {place, before, after}
+        around |= {links[before][0]} if before >= 0 else set()
+        around |= {links[after][1]} if after >= 0 else set()
+        found.append(around - {-1})
     return found

@@ -63,19 +63,20 @@ async def test_expired_message_is_no_hit_and_top_k_stays_full(
     is_removed: bool,  # noqa: FBT001 - a case
 ) -> None:
     """The best hits expire, and the next best take their places, whoever has read or removed them."""
-    await save(store, "cello", "cello", "the cello", hours=1)
-    await save(store, *(f"a cello among many other words, number {n}" for n in range(5)))
+    await save(store, "cello", "the cello", hours=1)
+    places = ("attic beside grandma's trunk", "hallway", "school hall on stage", "shop", "garden shed in May")
+    await save(store, *(f"a cello stays in the {place}" for place in places))
     await settle(recaller, store)
     settings = RecallSettings(top_k=3, message_range=0)
     if is_cached:
         found = await recaller.search("cello", settings, scope=ADA)
-        assert {hit.text for hit in found} == {"cello", "the cello"}
+        assert {"cello", "the cello"} <= {hit.text for hit in found}
     clock.tick(3600)
     if is_removed:
         await save(store, "something else")
     found = await recaller.search("cello", settings, scope=ADA, explain=True)
     assert len(found) == 3
-    assert all("number" in hit.text for hit in found)
+    assert all("stays" in hit.text for hit in found)
     assert found.searched == 5 + is_removed
     assert not {miss.message_id for miss in found.misses} & {hit.message.id for hit in found}
 

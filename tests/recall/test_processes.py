@@ -110,8 +110,8 @@ def test_rows_of_another_process_are_read_as_they_are(url: str, monkeypatch: pyt
         embedder = Words()
         with Child(save_one, url, "The cello is there.") as child:
             assert await asyncio.to_thread(child.finish) == [b"saved"]
-        monkeypatch.setattr("recollect.recall.index.user_index.analyse", fail)
-        monkeypatch.setattr("recollect.recall.embedding.indexer.analyse", fail)
+        monkeypatch.setattr("recollect.recall.index.user_index.analyse_segments", fail)
+        monkeypatch.setattr("recollect.recall.embedding.indexer.analyse_segments", fail)
         async with ada(url, embedder) as memory:
             (hit,) = await memory.query("cello", explain=True)
             await memory.settled()

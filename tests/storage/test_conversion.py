@@ -68,7 +68,7 @@ async def test_old_database_is_refused_when_it_is_opened(old_url: str) -> None:
 
 
 async def test_everything_is_kept_when_an_old_database_is_converted(old_url: str) -> None:
-    """Ids, numbers, positions, vectors, terms and values come through, for each tenant its own."""
+    """Ids, numbers, positions, vectors and values come through, for each tenant its own."""
     assert await convert_store(old_url)
     assert not await convert_store(old_url)
     async with open_store(old_url) as store:
@@ -82,7 +82,8 @@ async def test_everything_is_kept_when_an_old_database_is_converted(old_url: str
         (other,) = await store.last_messages(None, scope=Scope(None, "ada", "t"))
         assert other.text == "of nobody"
         changes = await store.search_rows(scope=scope)
-        assert (changes.epoch, changes.rows[0].asks, changes.rows[0].term_hashes) == (4, True, b"\1\2\3\4")
+        # The terms are of an earlier analyser, so the messages are analysed again.
+        assert (changes.epoch, [row.text for row in changes.rows]) == (4, ["Where?", "Here"])
         assert [(v.number, v.segment, v.vector) for v in changes.vectors] == [
             (5, 0, b"\1\2"),
             (5, 1, b"\3\4"),

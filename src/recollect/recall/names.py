@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _MIN_MISSPELT = 4  # letters; shorter words are too often other words
+_MAX_MISSPELT = 16  # comparing two words takes the product of their lengths
 _LONG = 6  # letters; a word of so many may have two mistakes
+_MAX_COMPARED = 4_000  # pairs of a word and a name; more take too long, and a text of so many asks for nobody
 
 # Names that are common words too count only with a capital letter.
 _COMMON_NAMES = """
@@ -45,8 +47,9 @@ def find_names(text: str, speakers: Sequence[str]) -> list[Name]:
         if speaker is not None and _counts(word) and not any(word in name.text for name in found):
             found.append(Name(word, speaker))
     if not found:
-        words = [match[0] for match in _WORD.finditer(text) if is_lower or match[0][0].isupper()]
-        found = [Name(word, speaker) for word in words if (speaker := _find_similar(word, firsts))]
+        words = {match[0]: None for match in _WORD.finditer(text) if is_lower or match[0][0].isupper()}
+        if len(words) * len(firsts) <= _MAX_COMPARED:
+            found = [Name(word, speaker) for word in words if (speaker := _find_similar(word, firsts))]
     return list(dict.fromkeys(found))
 
 
@@ -73,7 +76,7 @@ def _map_first_names(speakers: Sequence[str]) -> dict[str, str]:
 
 def _find_similar(word: str, firsts: dict[str, str]) -> str | None:
     folded = word.casefold()
-    if len(folded) < _MIN_MISSPELT or folded in _COMMON_WORDS:
+    if not _MIN_MISSPELT <= len(folded) <= _MAX_MISSPELT or folded in _COMMON_WORDS:
         return None
     allowed = 2 if len(folded) >= _LONG else 1
     close = {

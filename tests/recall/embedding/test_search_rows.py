@@ -20,7 +20,8 @@ from recollect.recall.settings import RecallSettings
 from recollect.runtime.sessions.search import SessionSearch
 from recollect.storage.opening import StoreHandle
 from recollect.storage.records import SearchRow
-from recollect.text.terms import Terms, analyse
+from recollect.text.segments import analyse_segments
+from recollect.text.terms import Terms
 
 pytestmark = pytest.mark.anyio
 
@@ -51,11 +52,11 @@ class AnalysedTexts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Watch the index."""
         self.texts: list[str] = []
-        monkeypatch.setattr(index_module, "analyse", self._analyse)
+        monkeypatch.setattr(index_module, "analyse_segments", self._analyse)
 
     def _analyse(self, text: str) -> Terms:
         self.texts.append(text)
-        return analyse(text)
+        return analyse_segments(text)
 
 
 async def test_message_is_found_right_after_saving_without_a_search_row(store: Store) -> None:
@@ -84,7 +85,7 @@ async def test_all_rows_are_stored_when_the_background_work_is_done(store: Store
         await memory.settled()
     assert await store.count_unindexed(model_id, scope=ADA) == 0
     found = await store.search_rows(scope=ADA)
-    terms = [analyse(text) for text in texts]
+    terms = [analyse_segments(text) for text in texts]
     assert [(row.term_hashes, row.term_counts) for row in found.rows] == [(t.hashes, t.counts) for t in terms]
     assert [bool(row.asks) for row in found.rows] == [False, False, True, False, False]
     assert [row.text for row in found.rows] == [None] * len(texts)

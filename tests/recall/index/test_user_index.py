@@ -19,8 +19,9 @@ from tests.recall.rows import (
 )
 
 from recollect.errors import EmbedderChangedError
+from recollect.recall.index.arrays import append
 from recollect.recall.index.postings import Postings, score_text
-from recollect.recall.index.user_index import NEVER, ThreadKey, UserIndex, append
+from recollect.recall.index.user_index import NEVER, ThreadKey, UserIndex
 from recollect.storage.records import SearchChanges, VectorModel
 from recollect.text.terms import term_hash, terms_of
 
@@ -99,21 +100,14 @@ def test_index_holds_what_the_rows_hold(said: list[SampleMessage]) -> None:
 
 
 @given(conversations)
-def test_similarity_is_that_of_the_nearest_piece(said: list[SampleMessage]) -> None:
-    """The best segment of a long message counts and is returned; a message without a vector has NaN."""
-    index = index_of(said)
-    found = index.compute_similarities(VECTOR)
+def test_similarity_is_that_of_the_first_segment(said: list[SampleMessage]) -> None:
+    """Vectors of later segments, which earlier versions stored, do not count; without a vector it is NaN."""
+    found = index_of(said).compute_similarities(VECTOR)
     for row, message in enumerate(said):
         expected = reference.cosine(message, VECTOR.tolist())
         assert math.isclose(found[row], expected, abs_tol=1e-6) or (
             math.isnan(found[row]) and math.isnan(expected)
         )
-        segment = index.find_best_segment(row, VECTOR)
-        if len(message.segments) < 2:
-            assert segment is None
-        else:
-            assert segment is not None
-            assert math.isclose(float(np.dot(message.segments[segment], VECTOR)), expected, abs_tol=1e-6)
 
 
 @given(conversations, st.lists(st.sampled_from((*WORDS, "xylophone")), unique=True, max_size=6))
@@ -164,7 +158,6 @@ def test_index_is_empty_when_there_is_nothing() -> None:
     assert index.apply(SearchChanges(7, [], []))
     assert (len(index), index.last_number, index.count_expired(0)) == (0, 0, 0)
     assert len(index.compute_similarities(VECTOR)) == 0
-    assert index.find_best_segment(0, VECTOR) is None
     index.check_model("any", 4)
     assert index.apply(SearchChanges(7, [], vector_rows(5, [[1.0] * 4])))
     assert index.models == set()
