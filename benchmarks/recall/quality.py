@@ -236,8 +236,8 @@ class _PlainSearches:
         return self._take_best(np.where(scores > 0, scores, -np.inf))
 
     def _take_best(self, scores: NDArray[np.float32]) -> list[str]:
-        best = np.argsort(-scores, kind="stable")[: CUTS[-1]]
-        return [self._messages[place].id for place in best.tolist() if scores[place] > -np.inf]
+        best: list[int] = np.argsort(-scores, kind="stable")[: CUTS[-1]].tolist()
+        return [self._messages[place].id for place in best if scores[place] > -np.inf]
 
 
 def _introduce(message: Message) -> str:
