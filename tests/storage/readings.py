@@ -9,6 +9,7 @@ from tests.storage.model import ModelUser
 from tests.storage.model_threads import KeptMessage, Place, facts_of
 
 from recollect import Message, Scope, Store
+from recollect.storage.records import SearchRow
 
 PLACES: tuple[Place, ...] = (
     ("default", "default", "t1"),
@@ -178,13 +179,9 @@ async def parts(store: Store, scope: Scope, ids: list[str], after: list[int]) ->
         ],
         "history": await facts(store.user_history(limit=2, offset=1, scope=every)),
         "threads": await store.list_threads(limit=1, offset=1, scope=scope),
-        "rows": [(await store.search_rows(after=number, limit=2, scope=scope)).rows for number in after],
-        "vectors": [
-            (await store.search_rows(vectors_from=number, limit=0, scope=scope)).vectors for number in after
-        ],
-        "vectors of": (
-            await store.search_rows(vectors_from=None, vectors_of=after, limit=0, scope=scope)
-        ).vectors,
+        "rows": [await _read_pages(store, number, scope) for number in after],
+        "vectors": [(await store.search_rows(vectors_from=number, scope=scope)).vectors for number in after],
+        "vectors of": (await store.search_rows(vectors_from=None, vectors_of=after, scope=scope)).vectors,
     }
 
 
@@ -204,10 +201,20 @@ def parts_of(user: ModelUser, place: Place, ids: list[str], after: list[int]) ->
         ],
         "history": in_any(user.user_history()[1:3]),
         "threads": user.list_threads(place)[1:2],
-        "rows": [[row for row in user.search_rows() if row.number > number][-2:] for number in after],
+        "rows": [[row for row in user.search_rows() if row.number > number] for number in after],
         "vectors": [[row for row in user.vectors() if row.number >= number] for number in after],
         "vectors of": [row for row in user.vectors() if row.number in after],
     }
+
+
+async def _read_pages(store: Store, after: int | None, scope: Scope) -> list[SearchRow]:
+    """Return the search rows after a number, read two messages at a time."""
+    rows: list[SearchRow] = []
+    while after is not None:
+        found = await store.search_rows(after=after, vectors_from=None, limit=2, scope=scope)
+        rows += found.rows
+        after = found.up_to
+    return rows
 
 
 def _pages(count: int) -> list[tuple[int, int]]:
