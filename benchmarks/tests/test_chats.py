@@ -1,5 +1,6 @@
 """Reading conversations in LoCoMo's form, with the slips that the published file has."""
 
+import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,11 @@ def _item(evidence: list[str], **changes: Any) -> dict[str, Any]:  # noqa: ANN40
     }
     asked = {"question": "Is the kite ready?", "evidence": evidence, "category": 1}
     return {"sample_id": "kite", "conversation": conversation, "qa": [asked]} | changes
+
+
+def _read_gzipped(path: Path, data: bytes) -> list[Conversation]:
+    path.write_bytes(data)
+    return read_conversations(path)
 
 
 def _read(tmp_path: Path, *items: dict[str, Any]) -> list[Conversation]:
@@ -86,3 +92,41 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     del item["conversation"]["session_9_date_time"]
     with pytest.raises(InvalidArgumentError, match="KeyError: 'session_9_date_time'"):
         _read(tmp_path, item)
+
+
+def test_gzipped_file_is_read_as_any_other(tmp_path: Path) -> None:
+    """What is no gzip, or ends early, is an error that names the file."""
+    data = gzip.compress(json.dumps([_item(["D9:1"])]).encode())
+    assert _read_gzipped(tmp_path / "data.json.gz", data) == _read(tmp_path, _item(["D9:1"]))
+    for broken in (data[:-9], b"[]", data[:20] + b"\0" * 20):
+        with pytest.raises(InvalidArgumentError, match=r"broken\.json\.gz cannot be read"):
+            _read_gzipped(tmp_path / "broken.json.gz", broken)
+
+
+def test_questions_come_before_the_session_they_were_asked_in(tmp_path: Path) -> None:
+    """A question that says `before` is asked there; evidence from then on does not count."""
+    asked: list[dict[str, Any]] = [
+        {"question": "Now?", "evidence": ["D9:1", "D10:1"], "category": 1, "before": "D10:1"},
+        {"question": "Too early?", "evidence": ["D10:1"], "category": 1, "before": "D10:1"},
+        {"question": "Later?", "evidence": ["D10:1"], "category": 1},
+    ]
+    (found,) = _read(tmp_path, _item([], qa=asked))
+    replayed = [
+        (session and session.thread_id, [one.text for one in questions])
+        for session, questions in found.replay()
+    ]
+    assert replayed == [("session-9", []), ("session-10", ["Now?"]), (None, ["Later?"])]
+    assert found.questions[0].evidence == {"D9:1"}
+
+
+def test_user_and_assistant_have_no_names(tmp_path: Path) -> None:
+    """A program that talks with one user stores no names, so a chat of these roles has none."""
+    item = _item(["D9:1"])
+    text = json.dumps(item).replace('"Ida"', '"user"').replace('"Jon"', '"assistant"')
+    (found,) = _read(tmp_path, json.loads(text))
+    said = [message for session in found.sessions for message in session.messages]
+    assert [(message.role, message.metadata) for message in said] == [
+        ("user", {}),
+        ("assistant", {}),
+        ("assistant", {}),
+    ]

@@ -79,7 +79,7 @@ async def test_store_is_opened_by_url_when_given_one(sqlite_url: str) -> None:
 
 async def test_hit_is_not_shown_twice_when_history_has_it(store: Store, recaller: Recaller) -> None:
     """What history shows is passed over, and the next best takes its place."""
-    processor = SemanticRecallProcessor(store, recaller=recaller, top_k=2, message_range=0)
+    processor = SemanticRecallProcessor(store, recaller=recaller, top_k=2, message_range=0, threshold=0)
     question = "Who plays the cello in an orchestra?"
     best = {line for line in SAID if line in await show_recalled(processor, question)}
     assert SAID[0] in best
@@ -177,7 +177,7 @@ async def test_trace_says_that_a_huge_prompt_was_cut(store: Store) -> None:
     await store.append_turn([Message("user", SAID[0])], scope=OLD)
     run = run_of_ada()
     assert "cello" in await show_recalled(
-        SemanticRecallProcessor(store, embedder=None), "cello " + "x y " * 250_000, run
+        SemanticRecallProcessor(store, embedder=None, threshold=0), "cello " + "x y " * 250_000, run
     )
     entry = run.trace.entry("tested", "input")
     assert entry.notes == ["only the first 4,000 characters of the question were searched for"]

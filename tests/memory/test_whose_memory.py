@@ -226,7 +226,7 @@ class TestTenant:
             assert texts(await everyone.get_messages(tenant_id=tenant)) == expected
             own = Memory(store, tenant_id=tenant, user_id="ada")
             assert texts(await own.get_messages()) == expected
-            assert [hit.text for hit in await own.query("of", top_k=50)] == [expected[0][1]]
+            assert [hit.text for hit in await own.query("of", top_k=50, threshold=0)] == [expected[0][1]]
 
     @pytest.mark.parametrize("tenant", BAD_TENANTS, ids=show_tenant)
     async def test_what_is_no_tenant_is_an_error(self, tenant: Any) -> None:  # noqa: ANN401 - wrong on purpose

@@ -5,7 +5,7 @@ from tests.support.embedders import Remembering
 
 from recollect import Memory, Message
 from recollect.text.segments import MAX_SEGMENTS, analyse_segments, split_into_segments
-from recollect.text.terms import analyse, term_hash, terms_of
+from recollect.text.terms import Terms, analyse, term_hash, terms_of
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ async def test_text_beyond_the_last_segment_is_found(is_indexed: bool) -> None: 
 
 
 async def test_length_is_no_advantage() -> None:
-    """A short message with the words of a question comes before a long one that has each of them somewhere."""
+    """A short message with the words of a question comes before a long one that has each somewhere."""
     long = f"{FILLER * 20}A zeppelin came. {FILLER * 20}We have an attic. {FILLER * 20}"
     async with Memory(resource_id="ada", embedder=None) as memory:
         await memory.add_message("user", long, thread_id="long")
@@ -74,4 +74,4 @@ def test_terms_of_segments_are_parted_by_a_term_without_a_count() -> None:
 def test_long_text_without_words_has_no_terms() -> None:
     """Emoji and spaces, however many, leave nothing that an embedder would have to read."""
     for text in ("", " " * 5_000, "\U0001f600 " * 5_000):
-        assert analyse_segments(text) == (b"", b"")
+        assert analyse_segments(text) == Terms(b"", b"")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.embedders import Broken, Hanging, Words, Wrong
 
-from recollect import Agent, EmbedderError, InvalidArgumentError, Memory, Scope, Store
+from recollect import Agent, EmbedderError, InvalidArgumentError, Memory, Message, Scope, Store
 from recollect.errors import EmbedderChangedError
 from recollect.recall.embedding.embedder import as_embedder
 from recollect.recall.embedding.indexer import index_messages, reindex
@@ -128,7 +128,7 @@ async def test_query_names_the_command_when_vectors_of_two_models_are_stored(sto
     await filled(store)
     async with memory_of(store, Words()) as warm:
         assert len(await warm.query("cello")) == 1
-        await store.append_turn([m.replace(id="2") for m in await warm.get_messages()], scope=ADA)
+        await store.append_turn([Message("user", "A second cello stands in the hall.")], scope=ADA)
         waiting = await store.unindexed_messages("new", scope=ADA)
         assert len(waiting.messages) == 1
         await index_messages(as_embedder(Words("new")), waiting, ADA, store)

@@ -137,7 +137,7 @@ async def test_reindex_replaces_the_rows_of_its_own_messages_alone(store: Store)
     assert [vector.model_id for vector in vectors] == ["new"] * 32 + ["old"] * 8
 
 
-def _stop(_: str, __: float) -> None:
+def _stop(_: int, __: int) -> None:
     raise RuntimeError("enough")
 
 

@@ -143,7 +143,7 @@ async def test_only_what_user_and_assistant_said_is_found(store: Store) -> None:
 async def test_hits_are_grouped_and_limited_by_session(store: Store) -> None:
     """Each session comes once, with three hits at most; the limit is on sessions and stays in its bounds."""
     for number in range(12):
-        await say(store, f"s{number}", *["the red kite flies"] * 5)
+        await say(store, f"s{number}", *(f"the red kite flies {5 * number + n}" for n in range(5)))
     search = search_in(store)
     for given, expected in ((3, 3), (1, 1), (0, 1), (-5, 1), (10, 10), (99, 10)):
         matches = await search.search("red kite", limit=given)
@@ -188,7 +188,7 @@ async def test_one_side_is_found_when_the_other_said_it_hundreds_of_times(store:
 async def test_search_can_be_bounded_by_time(store: Store) -> None:
     """From a day on, or until before a day; programs give times, the model dates."""
     for day in range(4):
-        await say(store, f"s{day}", "the blue bicycle", "nice", day=day)
+        await say(store, f"s{day}", f"the blue bicycle {day}", "nice", day=day)
     search, day = search_in(store), timedelta(days=1)
     found = await search.search("bicycle", after=START + day, before=START + 3 * day, limit=10)
     assert {match.session.id for match in found} == {"s1", "s2"}

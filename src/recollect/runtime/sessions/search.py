@@ -31,6 +31,7 @@ from recollect.runtime.sessions.sessions import (
 from recollect.runtime.sessions.tool import Sort, make_tool
 from recollect.scope import Scope
 from recollect.storage.opening import StoreHandle
+from recollect.text.terms import terms_of
 from recollect.validation import check_choice, check_id, check_int
 
 if TYPE_CHECKING:
@@ -88,10 +89,12 @@ class SessionSearch:
             check_choice(sort, "sort", get_args(Sort))
         filters = RecallFilter(role, after=after, before=before)
         wanted = _parse_terms(query)
+        terms = set(wanted)  # recall also finds messages beside a match, which have none of the words
         store = await self._handle.get()
         hits = await self._recall(query, filters, session_id, without_session)
         by_session: dict[str, list[Hit]] = {}
-        for hit in _sort_hits(hits, sort):
+        matching = [hit for hit in hits if not terms.isdisjoint(terms_of(hit.text))]
+        for hit in _sort_hits(matching, sort):
             by_session.setdefault(hit.message.thread_id or "", []).append(hit)
         matches: list[SessionMatch] = []
         for found_id, found in list(by_session.items())[: _clamp(limit, "limit", MAX_SESSIONS)]:
