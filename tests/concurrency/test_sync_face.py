@@ -64,7 +64,7 @@ def test_a_checker_knows_the_sync_side_of_an_agent_and_its_memory() -> None:
         assert [text for _, text in texts(said)] == ["hi", "hello", "and?", "again"]
         thread = memory.sync.get_thread_by_id("t", user_id="ada")
         assert_type(thread, Thread | None)
-        hit = memory.sync.query("hello", within="thread", thread_id="t", top_k=1)[0]
+        hit = memory.sync.query("hello", within="thread", thread_id="t", top_k=1, threshold=0)[0]
         assert_type(hit, Hit)
         with pytest.raises(TypeError):
             memory.sync.delete_thread()  # pyright: ignore[reportCallIssue] - deleting needs its id

@@ -106,7 +106,7 @@ async def test_message_with_eight_words_of_a_long_question_is_relevant() -> None
 async def test_same_text_is_shown_once(memory: Memory, again: str) -> None:
     """A text that was said again in other letters takes no place from another one; the misses name it."""
     await fill(memory, "The cello is in the attic.", "We ate soup.", again, "A cello costs much money.")
-    found = await memory.query("cello", top_k=2, threshold=0.6, message_range=0, explain=True)
+    found = await memory.query("cello", top_k=3, threshold=0.6, message_range=0, explain=True)
     texts = [hit.text for hit in found]
     assert len(texts) == 2
     assert "A cello costs much money." in texts

@@ -42,7 +42,7 @@ async def _ask(question: str, embedder: object) -> Recall:
     async with Memory(user_id="ada", semantic_recall=True, embedder=embedder) as memory:
         for text in TOLD:
             await memory.add_message("user", text)
-        await memory.wait_until_idle()
+        await memory.settled()
         return await memory.query(question, explain=True, message_range=0)
 
 
