@@ -48,7 +48,7 @@ def coverage(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]
 
 
 def relevance(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
-    """Return the relevance of each message by words alone; the eight rarest words that were said are enough."""
+    """Return the relevance of each message by words alone; the eight rarest that were said are enough."""
     spoken = {term for message in said for term in counts(message)}
     rarity = zip(terms, rarities(said, terms), strict=True)
     weights = {term: weight for term, weight in rarity if term in spoken}
