@@ -313,7 +313,8 @@ async def test_store_says_so_and_goes_on_when_no_thread_can_be_started(
             failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             assert failed
             assert all(isinstance(outcome, StorageUnavailableError) for outcome in failed)
-            assert failures == 1 or len(failed) >= len(calls) - 1  # the first write needs none
+            # A write that is alone at its time needs no thread; erasing and reading a whole thread always do.
+            assert failures == 1 or all(isinstance(outcome, BaseException) for outcome in outcomes[-2:])
             left[0] = 0
             writes = (store.append_turn([Message("user", "later")], scope=scope) for scope in SCOPES[:4])
             assert len(await asyncio.gather(*writes)) == 4
