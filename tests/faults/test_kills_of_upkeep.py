@@ -66,7 +66,7 @@ async def _reindex(store: Store, model: str) -> None:
     await reindex(store, as_embedder(Words(model)), ["ann", "bob"], tenant_id=1, show=_be_silent)
 
 
-def _be_silent(_: str, __: float) -> None: ...
+def _be_silent(_: int, __: int) -> None: ...
 
 
 async def _erase(path: Path) -> None:

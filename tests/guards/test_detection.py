@@ -8,7 +8,7 @@ import pytest
 from tests.support.contexts import new_run
 
 from recollect import InvalidArgumentError, RunContext
-from recollect.guards.detection import Detection, check_callback, report_detections
+from recollect.guards.detection import Detection, Rows, check_callback, report_detections
 
 
 def test_report_names_kinds_and_counts_in_trace_log_and_callback(caplog: pytest.LogCaptureFixture) -> None:
@@ -42,3 +42,12 @@ def test_callback_is_a_plain_function() -> None:
             check_callback(cast("Any", wrong))
     assert check_callback(None) is None
     assert check_callback(print) is print
+
+
+def test_rows_are_a_sequence_of_findings() -> None:
+    """Findings in columns come back one by one, as slices, and in order."""
+    rows = Rows(Detection)
+    rows.extend([("email", 0, 5, 0.5), ("card", 7, 26, 1.0), ("phone", 30, 41, 0.5)])
+    expected = [Detection("email", 0, 5, 0.5), Detection("card", 7, 26, 1.0), Detection("phone", 30, 41, 0.5)]
+    assert list(rows) == expected
+    assert (rows[1:], rows[-1], len(rows)) == (expected[1:], expected[-1], 3)

@@ -48,10 +48,8 @@ def coverage(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]
 
 
 def relevance(said: Sequence[SampleMessage], terms: Sequence[str]) -> list[float]:
-    """Return the relevance of each message by words alone; the eight rarest that were said are enough."""
-    spoken = {term for message in said for term in counts(message)}
-    rarity = zip(terms, rarities(said, terms), strict=True)
-    weights = {term: weight for term, weight in rarity if term in spoken}
+    """Return the relevance of each message by words alone; the eight rarest are enough."""
+    weights = dict(zip(terms, rarities(said, terms), strict=True))
     enough = max(sum(sorted(weights.values())[-8:]), 1e-6)
     found: list[float] = []
     for row, around in enumerate(find_nearby(said)):

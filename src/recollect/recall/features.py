@@ -80,10 +80,9 @@ class Features:
         """
         nearby = self.text.measure_coverage(self._find_bits_nearby(rows)) / np.float32(2)
         words = np.fmax(self.text.measure_coverage(self.text.bits[rows]), nearby)
-        # No message has all words of a long question, or a word that nobody said.
-        said = int(np.bitwise_or.reduce(self.text.bits, initial=np.uint64(0)))
-        weights = [weight for place, weight in enumerate(self.text.weights.tolist()) if said >> place & 1]
-        words /= np.float32(max(sum(sorted(weights)[-_ENOUGH_WORDS:]), 1e-6))
+        # No message has all words of a long question.
+        rarest = np.sort(self.text.weights)[-_ENOUGH_WORDS:].sum()
+        words /= np.float32(max(float(rarest), 1e-6))
         return np.clip(words if self.cosines is None else np.fmax(words, self.cosines[rows]), 0, 1)
 
     def _compute_word_features(self, rows: Rows) -> dict[str, Floats]:
